@@ -16,7 +16,7 @@
 #include "algorithms/run_sums.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/rotation_symmetric.h"
-#include "algorithms/torus_turns.h"
+#include "algorithms/torus.h"
 
 namespace rankine {
 

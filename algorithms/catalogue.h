@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "algorithms/parameters.h"
 #include "algorithms/schedule/collective.h"
@@ -72,5 +73,18 @@ CollectiveSpec goal_of(const Algorithm& algorithm, const Params& params, const S
 // The number of blocks in M, the size that users state: the vector; for all_to_all one rank's send
 // buffer, with the block that stays.
 int blocks_per_m(const CollectiveSpec& goal);
+
+// Spellings of collectives and algorithms that people type: Ring, AllReduce, all-reduce; and NCCL's
+// tree and nvls for double_tree and switch. Environment variables, command lines and requests accept
+// these; calls and the engine's files need exact names.
+
+std::optional<Collective> find_typed_collective(std::string_view typed);
+
+// Finds the algorithm of this collective with that name; otherwise the algorithm that an alias
+// names; nullptr if both fail.
+const Algorithm* find_typed_algorithm(Collective collective, std::string_view typed);
+
+// Finds the algorithm of that name for every collective that has it, in the catalogue's order.
+std::vector<const Algorithm*> find_typed_algorithms(std::string_view typed);
 
 }  // namespace rankine

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "algorithms/direct.h"
-#include "algorithms/one_block.h"
 #include "algorithms/parameters.h"
 #include "algorithms/schedule/blocks.h"
 #include "algorithms/schedule/combine.h"

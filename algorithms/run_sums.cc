@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "algorithms/schedule/rotation_symmetric.h"
-#include "algorithms/torus_turns.h"
+#include "algorithms/torus.h"
 
 namespace rankine {
 namespace {

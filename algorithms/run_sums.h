@@ -50,7 +50,7 @@ RunMessage message_from_right(Runs theirs, Runs now, RunParts parts);
 using RunPlan = std::vector<std::vector<RunMessage>>;
 
 // The schedule of a plan among n ranks, on one block. If partial sums are kept, each round is a
-// turn of kRoundsPerTurn (torus_turns.h): two of local adding, then the messages.
+// turn of kRoundsPerTurn (torus.h): two of local adding, then the messages.
 Schedule run_sums_all_reduce(int n, const RunPlan& plan);
 
 }  // namespace rankine

@@ -8,7 +8,7 @@
 
 #include "algorithms/ring.h"
 #include "algorithms/schedule/blocks.h"
-#include "algorithms/torus_turns.h"
+#include "algorithms/torus.h"
 
 namespace rankine {
 

@@ -9,12 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/one_block.h"
 #include "algorithms/run_sums.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
-#include "algorithms/torus_turns.h"
 
 namespace rankine {
 

@@ -1,15 +1,32 @@
 // SystemCalls is the only way from numa/ to the kernel and hwloc, so that a test can make any of
-// the calls refuse.
+// the calls refuse. HwlocFunctions are the functions of hwloc that numa/ calls, from the libhwloc
+// that is installed on the machine: no package of Rankine needs another package.
 #pragma once
 
+#include <hwloc.h>
 #include <sched.h>
 #include <sys/types.h>
 
 #include <cstddef>
 
-struct hwloc_topology;
+// The names without hwloc_. The header's inline functions that call others are not for us.
+#define RANKINE_FUNCTIONS_OF_HWLOC(each)                                                         \
+  each(bitmap_isset) each(cpukinds_get_by_cpuset) each(distances_get_by_type)                    \
+      each(distances_release) each(get_api_version) each(get_nbobjs_by_depth)                    \
+          each(get_obj_by_depth) each(get_type_depth) each(topology_destroy) each(topology_init) \
+              each(topology_is_thissystem) each(topology_load) each(topology_set_components)     \
+                  each(topology_set_flags) each(topology_set_synthetic)
 
 namespace rankine {
+
+struct HwlocFunctions {
+#define RANKINE_DECLARE(name) decltype(&::hwloc_##name) name;
+  RANKINE_FUNCTIONS_OF_HWLOC(RANKINE_DECLARE)
+#undef RANKINE_DECLARE
+};
+
+// nullptr: hwloc 2.4 or a later 2.x is not installed. Thread-safe.
+const HwlocFunctions* hwloc_functions();
 
 // Each member has the signature, the result and the errno of the function with its name. A
 // replacement is called from any thread. Typical use in a test:

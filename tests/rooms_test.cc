@@ -165,7 +165,7 @@ TEST(Rooms, TheEnvironmentIsReadAtOnePlace) {
       if (is_word || code.find("getenv(") != std::string::npos) readers.insert(file);
     }
   }
-  EXPECT_EQ(readers, std::set<std::string>{"engine/base/environment_variable.cc"});
+  EXPECT_EQ(readers, std::set<std::string>{"engine/base/files.cc"});
 }
 
 TEST(Rooms, PublicHeadersShowNoInside) {

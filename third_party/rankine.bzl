@@ -6,6 +6,13 @@ The flags live here and not in .bazelrc, because a project that depends on Ranki
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 load(":precompiled.bzl", "precompiled_header")
 
+# The MPIs for which engine/api/mpi is built, one target each, since their headers cannot be mixed.
+MPIS = {
+    "abi": "@mpi_abi",  # any MPI with the standard ABI
+    "mpich": "@mpich",
+    "openmpi": "@openmpi",
+}
+
 _COPTS = [
     "-std=c++20",
     "-pthread",

@@ -6,8 +6,7 @@
 """
 
 load(":debian.bzl", "debian_repositories")
-load(":mpi_abi.bzl", "mpi_abi_library")
-load(":ucc.bzl", "ucc_library")
+load(":optional.bzl", "mpi_abi_library", "ucc_library")
 
 # Bazel appends its own list of repositories to WORKSPACE and would fetch these; it skips names that are already declared.
 _OURS = {

@@ -2,7 +2,7 @@
 //
 //   third_party/bazel run -c opt //bench/call -- --benchmark_filter='^(all_reduce_8B|shapes)'
 //
-// The other files of this folder add started calls, epilogues and buckets to the same program.
+// forms.cc adds started calls, epilogues and buckets to the same program.
 //
 //   all_reduce_8B/<how>   one rank, alone in its communicator, in place: it waits for no rank and
 //     sends nothing. Batch by batch in turns: `call` (Member::all_reduce as callers write it;

@@ -3,8 +3,11 @@
 //
 //   mpirun -n 8 perf all_reduce --algo all --bytes 8,4K,256K
 //
+// --network measures the network of the processes instead, within nodes and between them, and
+// prints it as a network file (third_party/mpi --tune).
+//
 // --lines prints for programs: a line for each time, with name, bytes and seconds between tabs;
-// bench/cluster reads them. --moment MICROSECONDS, for processes of one machine: calls begin this
+// cluster.py reads them. --moment MICROSECONDS, for processes of one machine: calls begin this
 // time after all have agreed on the moment, by the machine's clock. If processes share cores, they
 // leave a barrier one by one, and times from a barrier on would measure the scheduler's turns.
 //
@@ -27,6 +30,7 @@
 #include "engine/api/mpi/member.h"
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
+#include "engine/network/network_members.h"
 #include "engine/run/machine.h"
 
 namespace rankine::mpi {
@@ -216,6 +220,17 @@ int run(const Asked& asked) {
   return me.health().ok() ? 0 : 1;
 }
 
+int print_network() {
+  auto joined = join(MPI_COMM_WORLD);
+  const auto fabric = joined.ok() ? measure_network(**joined) : Result<Fabric>(joined.status());
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const auto file = fabric.ok() ? write_network(*fabric) : Result<std::string>(fabric.status());
+  if (rank == 0 && file.ok()) std::printf("%s", file->c_str());
+  if (rank == 0 && !file.ok()) std::fprintf(stderr, "perf: %s\n", file.status().text().c_str());
+  return file.ok() ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace rankine::mpi
 
@@ -233,6 +248,8 @@ int main(int argc, char** argv) {
   app.add_option("--moment", asked.moment_us, "for processes of one machine: us until calls begin")
       ->check(CLI::Range(0, 1'000'000));
   app.add_flag("--lines", asked.lines, "a line for each time: name, bytes, seconds");
+  bool network = false;
+  app.add_flag("--network", network, "measure the network and print it as a network file");
   CLI11_PARSE(app, argc, argv);
   const auto known = rankine::parse_collective(collective);
   if (!known || *known == rankine::Collective::send_recv) {
@@ -256,7 +273,7 @@ int main(int argc, char** argv) {
     asked.sizes.push_back(*size);
   }
   MPI_Init(&argc, &argv);
-  const int result = rankine::mpi::run(asked);
+  const int result = network ? rankine::mpi::print_network() : rankine::mpi::run(asked);
   MPI_Finalize();
   return result;
 }

@@ -1,5 +1,6 @@
-#include "bench/rivals/document.h"
+#include "bench/rivals/protocol.h"
 
+#include <bit>
 #include <iterator>
 #include <vector>
 
@@ -10,25 +11,9 @@
 namespace rankine::rivals {
 
 const char* family_name(Family family) {
-  switch (family) {
-    case kRankine:
-      return "rankine";
-    case kExpert:
-      return "expert";
-    case kMpi:
-      return "mpi";
-    case kServer:
-      return "server";
-    case kReference:
-      return "reference";
-    case kExchange:
-      return "exchange";
-    case kRegistered:
-      return "registered";
-    case kOther:
-      return "other";
-  }
-  return "";
+  constexpr const char* kNames[] = {"rankine",   "expert", "mpi",      "server",
+                                    "reference", "other",  "exchange", "registered"};
+  return kNames[std::countr_zero(static_cast<unsigned>(family))];
 }
 
 std::optional<Compared> compare(const Comparison& comparison, const Row& row,

@@ -1,13 +1,32 @@
 #include "bench/rivals/protocol.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "engine/base/json_text.h"
 
 namespace rankine::rivals {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::runtime_error failed(const char* what) {
+  return std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+}
 
 constexpr double kStartLimitS = 180;
 
@@ -18,6 +37,122 @@ nlohmann::json parse(const std::optional<std::string>& line) {
 }
 
 }  // namespace
+
+Coprocess::Coprocess(std::vector<std::string> arguments, double patience_s)
+    : patience_s_(patience_s) {
+  signal(SIGPIPE, SIG_IGN);  // send() reports it
+  // All pipes are close-on-exec: a coprocess that held another one's pipe open would hide the end
+  // of that one's input.
+  int to[2];
+  int from[2];
+  if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw failed("pipe2");
+  errors_ = memfd_create("errors", MFD_CLOEXEC);
+  if (errors_ < 0) throw failed("memfd_create");
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  const pid_t parent = getpid();
+  child_ = fork();
+  if (child_ < 0) throw failed("fork");
+  if (child_ == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);  // the parent died before prctl()
+    setpgid(0, 0);                      // stop() reaches its children; the terminal's ^C does not
+    signal(SIGPIPE, SIG_DFL);
+    dup2(to[0], STDIN_FILENO);
+    dup2(from[1], STDOUT_FILENO);
+    dup2(errors_, STDERR_FILENO);
+    execvp(words[0], words.data());
+    _exit(127);
+  }
+  close(to[0]);
+  close(from[1]);
+  to_ = to[1];
+  from_ = from[0];
+}
+
+bool Coprocess::send(const std::string& line) {
+  const std::string text = line + "\n";
+  std::size_t sent = 0;
+  while (sent < text.size()) {
+    const ssize_t n = write(to_, text.data() + sent, text.size() - sent);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    sent += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+std::optional<std::string> Coprocess::receive(double limit_s) {
+  const auto deadline = Clock::now() + std::chrono::duration<double>(limit_s);
+  for (;;) {
+    if (const std::size_t end = unread_.find('\n'); end != std::string::npos) {
+      std::string line = unread_.substr(0, end);
+      unread_.erase(0, end + 1);
+      return line;
+    }
+    const std::chrono::duration<double, std::milli> left = deadline - Clock::now();
+    pollfd readable{from_, POLLIN, 0};
+    const int ready = left.count() > 0 ? poll(&readable, 1, static_cast<int>(left.count()) + 1) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return std::nullopt;
+    char buffer[4096];
+    const ssize_t n = read(from_, buffer, sizeof(buffer));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return std::nullopt;
+    unread_.append(buffer, static_cast<std::size_t>(n));
+  }
+}
+
+bool Coprocess::wait_for_end(double limit_s) {
+  const auto deadline = Clock::now() + std::chrono::duration<double>(limit_s);
+  for (;;) {
+    int status = 0;
+    const pid_t ended = waitpid(child_, &status, WNOHANG);
+    if (ended == child_ || (ended < 0 && errno == ECHILD)) {
+      status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      return true;
+    }
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+int Coprocess::stop() {
+  if (child_ < 0) return status_;
+  close(to_);
+  if (!wait_for_end(patience_s_)) {
+    kill(child_, SIGTERM);  // mpirun then ends its ranks
+    if (!wait_for_end(patience_s_)) {
+      kill(-child_, SIGKILL);
+      wait_for_end(patience_s_);
+    }
+  }
+  kill(-child_, SIGKILL);  // processes that it left in its group
+  child_ = -1;
+  close(from_);
+  return status_;
+}
+
+std::string Coprocess::last_words() const {
+  std::string text(4096, '\0');
+  const off_t size = lseek(errors_, 0, SEEK_END);
+  const off_t from = size > 4096 ? size - 4096 : 0;
+  const ssize_t n = pread(errors_, text.data(), text.size(), from);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  std::string last;
+  std::string line;
+  for (const char c : text + "\n") {
+    if (c != '\n') {
+      line += c;
+      continue;
+    }
+    // Launchers print lines of dashes around their messages.
+    if (line.find_first_not_of("- \t\r") != std::string::npos) last = line;
+    line.clear();
+  }
+  return last;
+}
 
 std::string find_start_mpi() {
   namespace fs = std::filesystem;

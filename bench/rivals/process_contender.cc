@@ -12,8 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include "bench/rivals/crew.h"
-
 namespace rankine::rivals {
 namespace {
 

@@ -1,6 +1,6 @@
 // The protocol measures contenders in turns and a lower bound for each call, from rates of the
-// machine in the same run. This header also declares the contenders: rivals in this process, in
-// forked processes and in MPI jobs.
+// machine in the same run. This header also declares the driver's ranks and the contenders: rivals in
+// this process, in forked processes and in MPI jobs.
 //
 // Lower bound. A collective can be divided among the ranks in one or two ways (ways()). In each
 // way, a rank adds `ins` vectors and stores the sum into `outs` vectors of `floats` floats.
@@ -40,21 +40,68 @@
 
 #include <sys/types.h>
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "bench/rivals/batch.h"
-#include "bench/rivals/crew.h"
 #include "bench/rivals/rival.h"
 #include "engine/cli/probe.h"
+#include "nlohmann/json.hpp"
+#include "numa/cpus.h"
 
 namespace rankine::rivals {
+
+// A Crew runs the driver's own ranks: threads pinned one per core (in turn, if there are fewer
+// cores). They sleep between jobs, so contenders in other processes have the machine for
+// themselves.
+
+// False: the system refuses, and the thread's affinity is unchanged.
+inline bool pin_this_thread(int cpu) noexcept { return set_allowed_cpus(&cpu, 1) == 0; }
+
+class Crew {
+ public:
+  Crew(int ranks, std::vector<int> cpus);
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  int ranks() const noexcept { return static_cast<int>(threads_.size()); }
+  const std::vector<int>& cpus() const noexcept { return cpus_; }
+
+  // Calls body(rank) in every rank's thread; returns when all have returned.
+  void run(const std::function<void(int)>& body);
+
+  // One-way latency of a cache line between the first two ranks' cores, in ns (LatencyProbe in
+  // engine/cli/probe.h). 0 if there are no two ranks on two cores.
+  double ping_pong_ns();
+
+ private:
+  void live(int rank);
+
+  const std::vector<int> cpus_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const std::function<void(int)>* body_ = nullptr;
+  std::uint64_t job_ = 0;
+  tools::LatencyProbe probe_;
+  int busy_ = 0;
+  bool leaving_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// Describes the machine for a document: cpu, kernel, caches, cores, time. Call it before you pin
+// threads: it reads the calling thread's affinity.
+nlohmann::json machine_json();
 
 struct Way {
   const char* name;
@@ -346,5 +393,46 @@ class ProcessContender final : public Contender {
   SharedArray<Job> job_;  // one
   std::vector<pid_t> ranks_;
 };
+
+// Converts the rows of a run of rivals into one JSON document, which report.py reads.
+//
+//   context   the measured call and its machine: collective, ranks (threads or processes), machine,
+//             levels of the memory, contenders with family, version and reason if missing
+//   rows      size, protocol, ping_pong_ns (before each round and after the last), steady, limit,
+//             contenders (median_us of batches, calls_us: percentiles of single calls if fresh,
+//             ...), ratios and their other side ("against")
+
+using Contenders = std::vector<std::unique_ptr<Contender>>;
+
+// Compares the best contender of one side with the best of the other side.
+struct Comparison {
+  const char* title;
+  unsigned ours;    // families
+  unsigned theirs;  // families; none: the limit
+};
+inline constexpr Comparison kComparisons[] = {
+    {"rankine/mpi", kRankine, kMpi},         {"rankine/library", kRankine, kMpi + kServer},
+    {"rankine/expert", kRankine, kExpert},   {"rankine/limit", kRankine, 0},
+    {"expert/mpi", kExpert, kMpi},           {"rankine/exchange", kRankine, kExchange},
+    {"rankine/chain", kRankine, kReference}, {"shared/library", kRegistered, kMpi + kServer},
+    {"shared/limit", kRegistered, 0},
+};
+
+struct Compared {
+  double ratio = 0;     // median over the rounds of the ratio within a round
+  std::string against;  // name of the contender, or "limit"
+};
+
+// nullopt if one side did not run.
+std::optional<Compared> compare(const Comparison& comparison, const Row& row,
+                                const Contenders& contenders);
+
+const char* family_name(Family family);
+
+// The caller passes `machine`, with sizes of caches such as "1 KiB".
+nlohmann::json context_json(const Plan& plan, const Setup& setup, const Contenders& contenders,
+                            const std::vector<LevelRates>& levels, const nlohmann::json& machine);
+
+nlohmann::json row_json(const Row& row, const Contenders& contenders);
 
 }  // namespace rankine::rivals

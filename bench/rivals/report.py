@@ -3,7 +3,7 @@
 
     report.py --results bench/results/results.json --markdown bench/RESULTS.md --pictures
 
-The file has a document of rivals or bench/mailbox under the name of each run: {"all_reduce_n2": {...}, ...}; document.h describes the
+The file has a document of rivals or mailbox under the name of each run: {"all_reduce_n2": {...}, ...}; protocol.h describes the
 documents. Pictures (--pictures) need Debian's python3-matplotlib: left, us per call over size, Rankine as the strong curve; right,
 Rankine's time over others'; unsteady rows are hollow.
 

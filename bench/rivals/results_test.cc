@@ -1,5 +1,5 @@
 // Tests documents, and the tables and verdicts that report.py makes of them.
-#include "bench/rivals/document.h"
+#include "bench/rivals/protocol.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -20,8 +20,6 @@
 
 #include "CLI/CLI.hpp"
 #include "bench/rivals/batch.h"
-#include "bench/rivals/crew.h"
-#include "bench/rivals/document.h"
 #include "bench/rivals/kernels.h"
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/rival.h"

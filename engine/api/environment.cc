@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/catalogue.h"
 #include "engine/api/processes/identity.h"
 #include "engine/api/tuning/tuning.h"
-#include "engine/api/typed_names.h"
 #include "engine/api/version.h"
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
 #include "engine/network/network_members.h"

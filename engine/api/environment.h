@@ -67,7 +67,7 @@ class FirstCount {
 // and the tests (RANKINE_WITH_..., RANKINE_TEST_..., RANKINE_MPI...) and those of an installation
 // (RANKINE_ROOT, _DIR, _HOME, _PREFIX, _VERSION, _LIBRARY_PATH and similar).
 //
-// A privileged program reads none of them (see base/environment_variable.h).
+// A privileged program reads none of them (see base/files.h).
 
 struct Environment {
   std::array<const Algorithm*, kCollectives> algorithm{};  // nullptr: not forced

@@ -10,7 +10,7 @@
 #include "engine/api/tuning/choose.h"
 #include "engine/base/status.h"
 #include "engine/compile/compile.h"
-#include "engine/compile/plan_passes.h"
+#include "engine/compile/passes.h"
 #include "engine/network/predict.h"
 #include "engine/run/wait.h"
 

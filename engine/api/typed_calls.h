@@ -349,12 +349,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                             const CallOptions& options = {}) {
     const std::size_t all = in.size() * n();
     if (out.size() != all) return mismatch("out", out.size(), all);
-    return caller().submit(Call{.collective = Collective::all_gather,
-                                .in = in.data(),
-                                .out = out.data(),
-                                .count = in.size(),
-                                .type = data_type_of<T>,
-                                .options = options});
+    return caller().submit(moving<T>(Collective::all_gather, in.data(), out.data(), in.size(),
+                                     options));
   }
   // out = this rank's block of the reduced inputs: in has ranks() * out.size() elements.
   template <class T>
@@ -373,13 +369,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   template <class T>
   requires(!std::is_const_v<T>) Answer broadcast
       [[gnu::always_inline]] (std::span<T> data, Rank root, const CallOptions& options = {}) {
-    return caller().submit(Call{.collective = Collective::broadcast,
-                                .in = data.data(),
-                                .out = data.data(),
-                                .count = data.size(),
-                                .type = data_type_of<T>,
-                                .root = root,
-                                .options = options});
+    return caller().submit(moving<T>(Collective::broadcast, data.data(), data.data(), data.size(),
+                                     options, root));
   }
   // out at the root = in of all ranks, reduced; elsewhere out is not used and may be empty.
   template <class T>
@@ -423,12 +414,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   Answer all_to_all(std::span<const T> in, std::span<T> out, const CallOptions& options = {}) {
     if (in.size() % n() != 0) return mismatch("in", in.size(), in.size() / n() * n());
     if (out.size() != in.size()) return mismatch("out", out.size(), in.size());
-    return caller().submit(Call{.collective = Collective::all_to_all,
-                                .in = in.data(),
-                                .out = out.data(),
-                                .count = in.size() / n(),
-                                .type = data_type_of<T>,
-                                .options = options});
+    return caller().submit(moving<T>(Collective::all_to_all, in.data(), out.data(), in.size() / n(),
+                                     options));
   }
   // With a count per pair, [from * ranks() + to], equal on all ranks, and displacements of this
   // rank's blocks (call.h): me.all_to_all(in, out, counts, {.in = to_each, .out = from_each}).
@@ -453,13 +440,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                 const CallOptions& options = {}) {
     const std::size_t all = in.size() * n();
     if (caller().rank() == root && out.size() != all) return mismatch("out", out.size(), all);
-    return caller().submit(Call{.collective = Collective::gather,
-                                .in = in.data(),
-                                .out = out.data(),
-                                .count = in.size(),
-                                .type = data_type_of<T>,
-                                .root = root,
-                                .options = options});
+    return caller().submit(moving<T>(Collective::gather, in.data(), out.data(), in.size(), options,
+                                     root));
   }
   // out = this rank's block of the root's in; elsewhere in may be empty.
   template <class T>
@@ -467,27 +449,16 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                  const CallOptions& options = {}) {
     const std::size_t all = out.size() * n();
     if (caller().rank() == root && in.size() != all) return mismatch("in", in.size(), all);
-    return caller().submit(Call{.collective = Collective::scatter,
-                                .in = in.data(),
-                                .out = out.data(),
-                                .count = out.size(),
-                                .type = data_type_of<T>,
-                                .root = root,
-                                .options = options});
+    return caller().submit(moving<T>(Collective::scatter, in.data(), out.data(), out.size(),
+                                     options, root));
   }
   // data at the receiver = the sender's data. All ranks call it; data of other ranks is not
   // touched.
   template <class T>
   requires(!std::is_const_v<T>) Answer
       send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options = {}) {
-    return caller().submit(Call{.collective = Collective::send_recv,
-                                .in = data.data(),
-                                .out = data.data(),
-                                .count = data.size(),
-                                .type = data_type_of<T>,
-                                .root = from,
-                                .peer = to,
-                                .options = options});
+    return caller().submit(moving<T>(Collective::send_recv, data.data(), data.data(), data.size(),
+                                     options, from, to));
   }
 
   // With one count per rank, zeros included (all_gather, reduce_scatter, gather, scatter), or one
@@ -538,6 +509,19 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
             .op = op.op(),
             .user_op = op.user_op(),
             .factor = op.factor(),
+            .options = options};
+  }
+  template <class T>
+  static Call moving [[gnu::always_inline]] (Collective collective, const void* in, void* out,
+                                             std::size_t count, const CallOptions& options,
+                                             Rank root = 0, Rank peer = 0) {
+    return {.collective = collective,
+            .in = in,
+            .out = out,
+            .count = count,
+            .type = data_type_of<T>,
+            .root = root,
+            .peer = peer,
             .options = options};
   }
   Caller& caller() { return static_cast<Caller&>(*this); }

@@ -100,7 +100,8 @@ Costs staged_costs(Costs costs);
 struct CostField {
   enum class Unit : std::uint8_t { bytes, ranks, messages, segments, times, nanoseconds };
 
-  std::string_view name;  // as in tables and reports
+  std::string_view name;      // as in tables and reports
+  std::string_view old_name;  // in tuning tables of 2026-11-28 and before
   Unit unit = Unit::bytes;
   std::size_t Costs::*value = nullptr;
   std::size_t least = 0, most = 0;  // allowed range

@@ -1,6 +1,8 @@
 #include "engine/base/files.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -233,6 +235,25 @@ Status check_replaceable(const std::string& path) {
   if (!target.replaceable) return {};
   const WholeFile file(target.path);
   return file.error().empty() ? Status() : cannot(path, file.error());
+}
+
+bool is_privileged() noexcept {
+#if defined(__linux__)
+  return getauxval(AT_SECURE) != 0;
+#else
+  return false;  // the page in a browser
+#endif
+}
+
+const char* environment_variable(const char* name) noexcept { return secure_getenv(name); }
+
+std::vector<std::string> variables_with_prefix(std::string_view prefix) {
+  std::vector<std::string> names;
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view entry = *at;
+    if (entry.starts_with(prefix)) names.emplace_back(entry.substr(0, entry.find('=')));
+  }
+  return names;
 }
 
 }  // namespace rankine

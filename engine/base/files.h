@@ -1,4 +1,5 @@
-// This header reads small files within a limit and replaces whole files atomically. Paths may come
+// This header reads small files within a limit, replaces whole files atomically, and reads the
+// environment. Paths may come
 // from a user, an environment variable or the kernel: pipes, devices and files above the limit are
 // refused, and no call blocks on them.
 #pragma once
@@ -6,6 +7,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/status.h"
 
@@ -72,5 +74,22 @@ Status replace_file(const std::string& path, std::string_view text);
 // Returns ok if replace_file() can make its new file there: makes an empty one and removes it.
 // Call it before long work, so that the work is not lost.
 Status check_replaceable(const std::string& path);
+
+// environment_variable() is the only place in Rankine that reads the environment.
+//
+// A program with more rights than the user who started it (set-user-ID, set-group-ID, file
+// capabilities: AT_SECURE, see getauxval(3)) must not obey that user's variables. In such a program
+// every variable counts as unset, as with secure_getenv(3).
+
+// True if this program has more rights than its user. Thread-safe.
+bool is_privileged() noexcept;
+
+// The value, or nullptr if the variable is not set or is_privileged(). The text lives until the
+// program changes the variable. Thread-safe beside other readers, as getenv(3) is.
+const char* environment_variable(const char* name) noexcept;
+
+// The names that begin with `prefix`, in the order of the environment, also if is_privileged().
+// Throws std::bad_alloc. Thread-safe as getenv(3) is.
+std::vector<std::string> variables_with_prefix(std::string_view prefix);
 
 }  // namespace rankine

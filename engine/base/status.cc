@@ -2,34 +2,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <vector>
 
 namespace rankine {
 
 std::string_view name_of(Code code) {
-  switch (code) {
-    case Code::ok:
-      return "ok";
-    case Code::invalid_argument:
-      return "invalid argument";
-    case Code::mismatch:
-      return "mismatch";
-    case Code::timeout:
-      return "timeout";
-    case Code::rank_lost:
-      return "rank lost";
-    case Code::remote_error:
-      return "remote error";
-    case Code::aborted:
-      return "aborted";
-    case Code::out_of_memory:
-      return "out of memory";
-    case Code::forked:
-      return "forked";
-    case Code::system:
-      return "system";
-  }
-  return "unknown";
+  constexpr std::string_view kNames[] = {"ok",        "invalid argument", "mismatch", "timeout",
+                                         "rank lost", "remote error",     "aborted",  "out of memory",
+                                         "system",    "forked"};
+  static_assert(std::size(kNames) == kCodes);
+  const auto number = static_cast<std::size_t>(code);
+  return number < kCodes ? kNames[number] : "unknown";
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "algorithms/torus.h"
-#include "engine/base/environment_variable.h"
 #include "engine/base/files.h"
 #include "engine/base/units.h"
 #include "engine/cli/table.h"

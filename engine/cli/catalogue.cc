@@ -22,7 +22,6 @@
 #include "engine/api/environment.h"
 #include "engine/api/plans.h"
 #include "engine/api/tuning/choose.h"
-#include "engine/base/environment_variable.h"
 #include "engine/base/files.h"
 #include "engine/cli/console.h"
 #include "engine/cli/drawing.h"
@@ -34,7 +33,7 @@
 #include "engine/read/count.h"
 #include "engine/read/draw.h"
 #include "engine/read/sweep.h"
-#include "engine/run/plan_view.h"
+#include "engine/run/plan.h"
 #include "numa/cpus.h"
 
 namespace rankine::tools {
@@ -61,7 +60,7 @@ std::string both(std::string_view out_formula, std::string_view in_formula,
 constexpr int kMostRanksAddedUp = 64;
 
 // The way of adding floats of 16 and 8 bits in f32 with one rounding: in one fold, or by sums that
-// move as f32 (engine/compile/plan_passes.h). "": the entry does not add, or does not take this N.
+// move as f32 (engine/compile/passes.h). "": the entry does not add, or does not take this N.
 std::string small_floats(const Algorithm& entry, const Params& params) {
   if (!reduces(entry.collective) || params.ranks > kMostRanksAddedUp) return "";
   if (entry.refusal(entry.only_taken(params))) return "";

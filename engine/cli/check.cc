@@ -30,7 +30,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/environment_variable.h"
 #include "engine/base/files.h"
 #include "engine/base/json_text.h"
 #include "engine/base/parallel.h"

@@ -19,7 +19,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/api/tuning/tuning.h"
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "engine/base/status.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"

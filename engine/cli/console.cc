@@ -24,7 +24,6 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/base/environment_variable.h"
 #include "engine/base/files.h"
 
 namespace rankine::tools {

@@ -17,7 +17,7 @@
 #include "engine/api/team.h"
 #include "engine/api/version.h"
 #include "engine/base/costs.h"
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "numa/cpus.h"
 #include "numa/memory.h"
 #include "numa/placement.h"

@@ -143,44 +143,26 @@ struct SettledFlag {
   const char* refusal;  // reason against all other numbers, and the replacement
 };
 
+// clang-format off
 const SettledFlag kSettled[] = {
     {"-p,--parallel_init", 1, {0, 1}, "ranks start together either way", ""},
-    {"-z,--blocking",
-     3,
-     {0, 1, 3},
+    {"-z,--blocking", 3, {0, 1, 3},
      "calls return when they are done, and ranks meet before each batch, untimed",
      "ranks meet before each batch; -m 1 has them meet before each call"},
-    {"-G,--cudagraph",
-     1 << 30,
-     {0},
-     "there are no CUDA graphs",
+    {"-G,--cudagraph", 1 << 30, {0}, "there are no CUDA graphs",
      "there are no CUDA graphs; -m repeats"},
-    {"-C,--report_cputime",
-     1,
-     {0},
-     "times are real times",
+    {"-C,--report_cputime", 1, {0}, "times are real times",
      "a rank computes while it waits, so its CPU time is the time that is shown"},
-    {"-R,--local_register",
-     2,
-     {0},
-     "threads share their memory",
+    {"-R,--local_register", 2, {0}, "threads share their memory",
      "threads share their memory without registration"},
-    {"-D,--device_implementation",
-     1 << 30,
-     {0},
-     "there is no device",
+    {"-D,--device_implementation", 1 << 30, {0}, "there is no device",
      "there is no device; --algo and --transport say what runs"},
-    {"-V,--device_cta_count",
-     1 << 30,
-     {},
-     "there is no device",
+    {"-V,--device_cta_count", 1 << 30, {}, "there is no device",
      "there is no device, and a rank is one thread"},
-    {"-M,--memory",
-     1,
-     {0},
-     "no report",
+    {"-M,--memory", 1, {0}, "no report",
      "'rankine topo' shows where a rank's memory is and how much"},
 };
+// clang-format on
 
 }  // namespace
 

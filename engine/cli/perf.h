@@ -33,7 +33,7 @@ namespace rankine::tools {
 
 inline constexpr double kMicro = 1e6, kGiga = 1e9;  // us per second, bytes per GB
 
-// A modelled network for calls, as perf and bench/catalogue take it.
+// A modelled network for calls.
 struct NamedNetwork {
   std::string name;  // as given: "scale_out,sync=rounds"
   std::shared_ptr<const CallNetwork> network;

@@ -12,7 +12,7 @@
 
 #include "algorithms/schedule/collective.h"
 #include "engine/api/tuning/tuning.h"
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "engine/base/statistics.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/machine.h"

@@ -13,8 +13,8 @@
 #include <system_error>
 #include <vector>
 
+#include "algorithms/catalogue.h"
 #include "algorithms/parameters.h"
-#include "engine/api/typed_names.h"
 #include "engine/base/units.h"
 
 namespace rankine::tools {

@@ -27,7 +27,7 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/api/version.h"
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
 #include "engine/cli/machine.h"

@@ -10,11 +10,9 @@
 
 #include "algorithms/schedule/rotation_symmetric.h"
 #include "engine/base/memory.h"
-#include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
-#include "engine/compile/plan_passes.h"
+#include "engine/compile/passes.h"
 #include "engine/compile/ssa.h"
-#include "engine/compile/staging.h"
 
 namespace rankine {
 namespace {
@@ -95,7 +93,7 @@ struct Job {
   const CollectiveSpec& goal;
   const Layout& layout;
   PlanningBudget& meter;
-  bool in_f32 = false;  // input and output will lie in the scratch (plan_passes.h)
+  bool in_f32 = false;  // input and output will lie in the scratch (passes.h)
   std::shared_ptr<const SsaForm> versions{};
 
   // True if peers reach only scratch: always for processes. For threads only on the direct

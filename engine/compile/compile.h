@@ -31,7 +31,7 @@ struct CompileRequest {
   // If set, schedules with other brackets are refused; the error quotes bracket_for.
   std::optional<Bracket> bracket;
   std::string_view bracket_for{};  // "order is by_rank"
-  // True: sums of floats of 16 and 8 bits that are not one fold move in f32 (plan_passes.h); false:
+  // True: sums of floats of 16 and 8 bits that are not one fold move in f32 (passes.h); false:
   // each fold rounds.
   bool rounds_once = false;
   Buffers buffers = Buffers::apart;
@@ -45,7 +45,7 @@ struct CompileRequest {
   std::size_t slot_payload = 0;  // bytes of data per mailbox slot
   std::size_t board_bytes = 0;   // data bytes that half a board holds; 0: no boards
   // Direct all-reduces. True: the rank that adds a block up stores it at all ranks that copy it in
-  // the schedule (direct_passes.h); false: they fetch it.
+  // the schedule (passes.h); false: they fetch it.
   bool pushes = true;
   std::span<const int> nodes{};  // as LowerOptions::nodes
   int mailbox_capacity =

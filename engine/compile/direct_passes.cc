@@ -1,4 +1,4 @@
-#include "engine/compile/direct_passes.h"
+#include "engine/compile/passes.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "engine/compile/staging.h"
+#include "engine/compile/passes.h"
 
 #include <algorithm>
 #include <numeric>

@@ -23,23 +23,9 @@ std::vector<std::string_view> names_of(const auto& values) {
 }  // namespace
 
 std::string_view name_of(WiringKind kind) {
-  switch (kind) {
-    case WiringKind::full:
-      return "full";
-    case WiringKind::ring:
-      return "ring";
-    case WiringKind::torus:
-      return "torus";
-    case WiringKind::mesh:
-      return "mesh";
-    case WiringKind::hypercube:
-      return "hypercube";
-    case WiringKind::two_level:
-      return "two_level";
-    case WiringKind::fat_tree:
-      return "fat_tree";
-  }
-  return "full";
+  constexpr std::array<std::string_view, kKinds.size()> kNames = {
+      "full", "ring", "torus", "mesh", "hypercube", "two_level", "fat_tree"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::optional<WiringKind> parse_wiring(std::string_view text) {

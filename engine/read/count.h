@@ -69,10 +69,9 @@ std::optional<std::string> compare_statement(const Algorithm& entry, const Param
 
 // The part of the catalogue that a library ships: answers which algorithms its users could have.
 struct Menu {
-  // One algorithm of the catalogue, such as "all_reduce ring".
   struct Line {
     Collective collective;
-    std::string_view algorithm;
+    std::string_view algorithms;  // names of the catalogue with blanks between them
   };
 
   std::string_view name;

@@ -13,6 +13,10 @@ struct TheRest {
 
 }  // namespace
 
+bool interpret(const Plan& plan, RankState& state, RoundObserver& observer) noexcept {
+  return walk(plan, state, Observed{observer}, InOneGo{}) == Walked::done;
+}
+
 bool interpret_rest(const Plan& plan, RankState& state, Cursor& cursor) noexcept {
   if (cursor.waited) has_come(state.waiter);
   return walk(plan, state, NoObserver{}, TheRest{cursor}) == Walked::done;

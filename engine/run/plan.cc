@@ -1,6 +1,7 @@
 #include "engine/run/plan.h"
 
 #include <algorithm>
+#include <span>
 
 #include "engine/base/memory.h"
 
@@ -82,6 +83,96 @@ std::size_t output_bytes(const Layout& layout, const CollectiveSpec& goal, Rank 
     if (goal.must_hold(r, b)) bytes += layout.blocks[static_cast<std::size_t>(b)].bytes;
   }
   return bytes;
+}
+
+namespace {
+
+constexpr std::string_view kOpNames[] = {
+    "end",   "enter", "wait_entry", "wait_progress", "wait_message", "wait_credit",
+    "fold",  "send",  "release",    "post",          "wait_post",    "wait_posts",
+    "apply", "widen", "narrow",     "finish",        "count_ports"};
+constexpr std::string_view kMemories[] = {"input", "output", "scratch", "message", "board"};
+
+struct FlagName {
+  OpFlag flag;
+  std::string_view name;
+};
+constexpr FlagName kFlags[] = {{kDivides, "divides"},     {kOnlyIfMoved, "only if moved"},
+                               {kStreams, "streams"},     {kByAddress, "by address"},
+                               {kClaims, "claims lines"}, {kMoreToPost, "more to post"},
+                               {kStages, "stages"},       {kFetches, "fetches"}};
+
+std::string place(Memory memory, std::size_t offset) {
+  return std::string(kMemories[static_cast<std::size_t>(memory)]) + "+" + std::to_string(offset);
+}
+
+std::string place(const Operand& operand, Rank own) {
+  std::string text =
+      operand.memory == Memory::message
+          ? "message " + std::to_string(operand.message) + "+" + std::to_string(operand.offset)
+          : place(operand.memory, operand.offset);
+  return operand.rank == own ? text : std::to_string(operand.rank) + ": " + text;
+}
+
+bool has_peer(OpCode code) {
+  using enum OpCode;
+  return code == wait_entry || code == wait_progress || code == wait_message ||
+         code == wait_credit || code == send || code == release || code == wait_post;
+}
+
+bool writes(OpCode code) {
+  using enum OpCode;
+  return code == fold || code == apply || code == widen || code == narrow;
+}
+
+}  // namespace
+
+std::vector<OpView> view_ops(const Plan& plan, Rank rank) {
+  const RankPlan& own = plan.rank[static_cast<std::size_t>(rank)];
+  std::span<const Operand> operands = own.operands;
+  std::vector<OpView> views;
+  for (const Op& op : own.ops) {
+    OpView& view = views.emplace_back();
+    const bool moves = op.operands > 0;
+    const bool publishes = op.code == OpCode::fold && !moves;
+    view.code = publishes ? "publish" : kOpNames[static_cast<std::size_t>(op.code)];
+    if (op.round > 0) view.round = op.round - 1;
+    if (has_peer(op.code)) view.peer = op.peer;
+    if ((has_peer(op.code) && op.code != OpCode::wait_entry && op.code != OpCode::wait_post) ||
+        op.code == OpCode::count_ports || op.value > 0) {
+      view.number = op.value;
+    }
+    for (const auto& [flag, name] : kFlags) {
+      if ((op.flags & flag) != 0) view.how.push_back(name);
+    }
+    if (moves || op.code == OpCode::finish) view.bytes = op.bytes;
+    if (moves && writes(op.code)) view.to.push_back(place(op.memory, op.offset));
+    if (moves && op.code == OpCode::post) view.to.push_back(place(Memory::board, op.offset));
+    for (int i = 0; i < op.operands + op.copies; ++i) {
+      (i < op.operands ? view.from : view.to).push_back(place(operands.front(), rank));
+      operands = operands.subspan(1);
+    }
+  }
+  return views;
+}
+
+std::string ops_text(const Plan& plan, Rank rank) {
+  std::string text;
+  const std::vector<Op>& ops = plan.rank[static_cast<std::size_t>(rank)].ops;
+  const std::vector<OpView> views = view_ops(plan, rank);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const OpView& view = views[i];
+    if (!text.empty()) text += " ";
+    text += view.code;
+    if ((ops[i].flags & kByAddress) != 0) text += "*";
+    if ((ops[i].flags & kMoreToPost) != 0) text += "&";
+    if (view.peer) text += " " + std::to_string(*view.peer);
+    if (view.number) text += (view.peer ? ":" : " ") + std::to_string(*view.number);
+    if (ops[i].code == OpCode::post && view.bytes > 0) {
+      text += " " + std::to_string(ops[i].offset) + "+" + std::to_string(view.bytes);
+    }
+  }
+  return text;
 }
 
 }  // namespace rankine

@@ -1,5 +1,7 @@
 #include "engine/api/c/last_error.h"
 
+#include <iterator>
+
 namespace rankine {
 namespace {
 
@@ -34,29 +36,12 @@ void refuse_number(const char* name, int number, std::size_t rows) {
 }
 
 rkResult_t result_of(Code code) noexcept {
-  switch (code) {
-    case Code::ok:
-      return rkSuccess;
-    case Code::invalid_argument:
-      return rkInvalidArgument;
-    case Code::mismatch:
-      return rkMismatch;
-    case Code::timeout:
-      return rkTimeout;
-    case Code::rank_lost:
-      return rkRankLost;
-    case Code::remote_error:
-      return rkRemoteError;
-    case Code::aborted:
-      return rkAborted;
-    case Code::out_of_memory:
-      return rkOutOfMemory;
-    case Code::system:
-      return rkSystemError;
-    case Code::forked:
-      return rkForked;
-  }
-  return rkInternalError;
+  constexpr rkResult_t kResults[] = {rkSuccess,     rkInvalidArgument, rkMismatch, rkTimeout,
+                                     rkRankLost,    rkRemoteError,     rkAborted,  rkOutOfMemory,
+                                     rkSystemError, rkForked};
+  static_assert(std::size(kResults) == kCodes);
+  const auto number = static_cast<std::size_t>(code);
+  return number < kCodes ? kResults[number] : rkInternalError;
 }
 
 }  // namespace rankine
@@ -68,33 +53,23 @@ const char* rkGetLastError(rkComm_t) noexcept {
 }
 
 const char* rkGetErrorString(rkResult_t result) noexcept {
-  switch (result) {
-    case rkSuccess:
-      return "no error";
-    case rkSystemError:
-      return "the operating system refused a necessary resource";
-    case rkInternalError:
-      return "internal error";
-    case rkInvalidArgument:
-      return "invalid argument";
-    case rkInvalidUsage:
-      return "invalid usage";
-    case rkRemoteError:
-      return "another rank failed";
-    case rkMismatch:
-      return "ranks made different calls";
-    case rkTimeout:
-      return "a deadline passed";
-    case rkRankLost:
-      return "a rank left while others needed it";
-    case rkAborted:
-      return "aborted";
-    case rkOutOfMemory:
-      return "out of memory";
-    case rkForked:
-      return "this process was forked from the rank's process";
-  }
-  return "unknown result";
+  constexpr const char* kUnknown = "unknown result";
+  constexpr const char* kTexts[] = {"no error",
+                                    kUnknown,
+                                    "the operating system refused a necessary resource",
+                                    "internal error",
+                                    "invalid argument",
+                                    "invalid usage",
+                                    "another rank failed",
+                                    kUnknown,
+                                    "ranks made different calls",
+                                    "a deadline passed",
+                                    "a rank left while others needed it",
+                                    "aborted",
+                                    "out of memory",
+                                    "this process was forked from the rank's process"};
+  const auto number = static_cast<std::size_t>(result);
+  return number < std::size(kTexts) ? kTexts[number] : kUnknown;
 }
 
 }  // extern "C"

@@ -39,41 +39,19 @@ std::size_t bytes_of_one(MPI_Datatype type) {
 std::optional<DataType> look_up(MPI_Datatype type) {
   using enum DataType;
   static_assert(sizeof(long) == 8);
+  // clang-format off
   const std::pair<MPI_Datatype, DataType> known[] = {
-      {MPI_FLOAT, f32},
-      {MPI_DOUBLE, f64},
-      {MPI_INT, i32},
-      {MPI_UNSIGNED, u32},
-      {MPI_LONG, i64},
-      {MPI_UNSIGNED_LONG, u64},
-      {MPI_LONG_LONG, i64},
-      {MPI_UNSIGNED_LONG_LONG, u64},
-      {MPI_SIGNED_CHAR, i8},
-      {MPI_UNSIGNED_CHAR, u8},
-      {MPI_INT8_T, i8},
-      {MPI_UINT8_T, u8},
-      {MPI_INT32_T, i32},
-      {MPI_UINT32_T, u32},
-      {MPI_INT64_T, i64},
-      {MPI_UINT64_T, u64},
-      {MPI_AINT, i64},
-      {MPI_OFFSET, i64},
-      {MPI_COUNT, i64},
-      {MPI_C_FLOAT_COMPLEX, c64},
-      {MPI_C_DOUBLE_COMPLEX, c128},
-      {MPI_REAL, f32},
-      {MPI_DOUBLE_PRECISION, f64},
-      {MPI_INTEGER, i32},
-      {MPI_COMPLEX, c64},
-      {MPI_DOUBLE_COMPLEX, c128},
-      {MPI_REAL4, f32},
-      {MPI_REAL8, f64},
-      {MPI_INTEGER1, i8},
-      {MPI_INTEGER4, i32},
-      {MPI_INTEGER8, i64},
-      {MPI_COMPLEX8, c64},
-      {MPI_COMPLEX16, c128},
+      {MPI_FLOAT, f32}, {MPI_DOUBLE, f64}, {MPI_INT, i32}, {MPI_UNSIGNED, u32}, {MPI_LONG, i64},
+      {MPI_UNSIGNED_LONG, u64}, {MPI_LONG_LONG, i64}, {MPI_UNSIGNED_LONG_LONG, u64},
+      {MPI_SIGNED_CHAR, i8}, {MPI_UNSIGNED_CHAR, u8}, {MPI_INT8_T, i8}, {MPI_UINT8_T, u8},
+      {MPI_INT32_T, i32}, {MPI_UINT32_T, u32}, {MPI_INT64_T, i64}, {MPI_UINT64_T, u64},
+      {MPI_AINT, i64}, {MPI_OFFSET, i64}, {MPI_COUNT, i64}, {MPI_C_FLOAT_COMPLEX, c64},
+      {MPI_C_DOUBLE_COMPLEX, c128}, {MPI_REAL, f32}, {MPI_DOUBLE_PRECISION, f64},
+      {MPI_INTEGER, i32}, {MPI_COMPLEX, c64}, {MPI_DOUBLE_COMPLEX, c128}, {MPI_REAL4, f32},
+      {MPI_REAL8, f64}, {MPI_INTEGER1, i8}, {MPI_INTEGER4, i32}, {MPI_INTEGER8, i64},
+      {MPI_COMPLEX8, c64}, {MPI_COMPLEX16, c128},
   };
+  // clang-format on
   for (const auto& [theirs, ours] : known) {
     if (theirs != type || theirs == MPI_DATATYPE_NULL) continue;
     // Under the standard ABI the length of Fortran's types is set by the code that starts MPI.

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "engine/api/mpi/preload_presence.h"
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 
 namespace rankine::mpi {
 namespace {

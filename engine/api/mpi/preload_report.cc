@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 
 namespace rankine::mpi {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "engine/api/processes/identity.h"
 #include "engine/api/tuning/tuning.h"
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "engine/base/numbers.h"
 #include "engine/base/statistics.h"
 #include "engine/base/status.h"

@@ -1,5 +1,3 @@
-#include "engine/api/mpi/wire.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>

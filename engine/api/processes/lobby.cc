@@ -1,4 +1,4 @@
-#include "engine/api/processes/lobby.h"
+#include "engine/api/processes/ranks.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -16,7 +16,6 @@
 
 #include "engine/api/tuning/tuning_json.h"
 #include "engine/api/version.h"
-#include "engine/base/environment_variable.h"
 #include "engine/base/files.h"
 #include "engine/base/json_text.h"
 #include "engine/run/kernels/reduce.h"

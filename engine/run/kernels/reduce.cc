@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "engine/run/kernels/string_copy.h"
 
 namespace rankine {

@@ -18,7 +18,6 @@
 #include "engine/api/network.h"
 #include "engine/api/team.h"
 #include "engine/api/typed_calls.h"
-#include "engine/api/typed_names.h"
 #include "engine/network/predict.h"
 #include "engine/network/simulate.h"
 #include "tests/numa/fixtures.h"
@@ -80,8 +79,6 @@ TEST(Examples, PrintWhatTheGuideSays) {
                    "rank 5: activations 12, gradients 7\n"},
            Example{"overlap", "every element: 64; model time: 0 s\n"},
            Example{"epilogue", "stream 2.5, quantised 127 of scale 0.0157, mean 4\n"},
-           Example{"transpose",
-                   "96 of 96 elements are where they belong; 4 ranks have their rows back\n"},
            Example{"fft", "wave 3: 1.000000\nwave 1000: 0.500000\n"},
            Example{"sample_sort", "40000 keys, in order, no rank with many more than its part\n"},
            Example{

@@ -9,7 +9,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/team.h"
 #include "engine/api/tuning/tuning.h"
-#include "engine/base/environment_variable.h"
+#include "engine/base/files.h"
 #include "engine/run/kernels/reduce.h"
 #include "numa/topology.h"
 

@@ -1,5 +1,5 @@
 // The facts that processes agree on as they meet, and the files and pages that they share.
-#include "engine/api/processes/lobby.h"
+#include "engine/api/processes/ranks.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
-#include "engine/api/processes/lobby.h"
+#include "engine/api/processes/ranks.h"
 #include "engine/faults/collective_case.h"
 #include "numa/cpus.h"
 #include "tests/budget.h"

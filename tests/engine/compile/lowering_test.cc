@@ -15,7 +15,6 @@
 #include "engine/compile/program.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
-#include "engine/run/plan_view.h"
 #include "tests/engine/run/random_call.h"
 #include "tests/engine/run/replay.h"
 

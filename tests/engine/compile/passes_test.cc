@@ -11,7 +11,7 @@
 #include "algorithms/direct.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
-#include "engine/compile/direct_passes.h"
+#include "engine/compile/passes.h"
 #include "engine/compile/ssa.h"
 #include "engine/run/plan.h"
 

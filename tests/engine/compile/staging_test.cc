@@ -10,9 +10,8 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "engine/compile/compile.h"
-#include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
-#include "engine/compile/staging.h"
+#include "engine/compile/passes.h"
 #include "engine/run/plan.h"
 
 // Pieces, the sums that are shown, and the stores past the caches. The replay checks the results.

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "algorithms/schedule/combine.h"
-#include "engine/compile/direct_passes.h"
 #include "engine/compile/lower.h"
+#include "engine/compile/passes.h"
 #include "tests/engine/run/kernels/scalar_reference.h"
 
 namespace rankine {

@@ -49,7 +49,7 @@ class Replay {
 
 // The first fault of a plan that shows without execution; empty: none. Faults: a wait for its round
 // or a later one, for unpublished progress or for its own progress; too many or too few operands.
-// in_turns: rounds may begin again (staging.h), and only the replay finds cycles of waits.
+// in_turns: rounds may begin again (passes.h), and only the replay finds cycles of waits.
 std::string fault_of(const Plan& plan, bool in_turns = false);
 
 // A session: all calls of one team of ranks, with all forms back to back. Its seed replays it.

@@ -24,7 +24,6 @@
 
 #include <stddef.h>
 
-#include <rankine/adapters/scalar_type.h>
 #include <rankine/adapters/store.h>
 
 static __thread rkComm_t rankine_deepspeed_comm;

@@ -32,7 +32,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <rankine/adapters/scalar_type.h>
 #include <rankine/adapters/store.h>
 
 static __thread rkComm_t rankine_sglang_comm;

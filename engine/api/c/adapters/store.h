@@ -1,18 +1,39 @@
-/* Makes ranks meet that share only a key-value store, such as torch's c10d::Store: the first rank
- * makes a unique id and stores it under a key, and the other ranks read it.
+/* Parts that adapters share. rankine_scalar_type() converts torch's element types, as numbers
+ * (at::ScalarType), to Rankine's. rankine_store_meet() makes ranks meet that share only a key-value
+ * store, such as torch's c10d::Store: the first rank makes a unique id and stores it under a key,
+ * and the other ranks read it.
  *
  * Ranks are threads of one process: an id stored by another process is refused (rkInvalidArgument,
- * with a text). Ranks that are processes do not need this file; they meet by rkGetUniqueIdByName().
+ * with a text). Ranks that are processes do not need it; they meet by rkGetUniqueIdByName().
  *
  * C99 and C++. Everything here is static. */
 #ifndef RANKINE_ADAPTERS_STORE_H
 #define RANKINE_ADAPTERS_STORE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <rankine/rankine.h>
+
+/* scalar_type is static_cast<int>(tensor.scalar_type()). Returns false for types that inference
+ * does not add up. */
+static inline bool rankine_scalar_type(int scalar_type, rkDataType_t* ours) {
+  switch (scalar_type) {
+    case 5: /* Half */
+      *ours = rkFloat16;
+      return true;
+    case 6: /* Float */
+      *ours = rkFloat32;
+      return true;
+    case 15: /* BFloat16 */
+      *ours = rkBfloat16;
+      return true;
+    default:
+      return false;
+  }
+}
 
 /* The caller's store, as four functions; `context` is passed to each. All except add() return 0, or
  * any other value for a failure. Thread-safe; must exist during the whole meeting. */

@@ -12,9 +12,8 @@ products have equal shapes in every way, and the losses have equal bits.
 import sys
 
 import numpy
-from parameters import Unit
+from transformer import Unit, feed, feed_back, softmax
 from train import PIECES, Trainer, Way, main
-from transformer import feed, feed_back, softmax
 
 WAYS = [Way(experts=4, **axes) for axes in ({"dp": 2}, {"ep": 2}, {"ep": 4}, {"ep": 2, "dp": 2, "zero": 1})]
 WAYS += [Way(experts=4, ep=2, tp=2, pp=2, zero=3)]

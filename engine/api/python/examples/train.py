@@ -30,9 +30,7 @@ import typing
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the ranks are threads already
 import numpy
 import rankine
-from number_types import NUMBERS, tree
-from parameters import Unit
-from transformer import attention, attention_back, f32, feed, feed_back, norm, norm_back, softmax
+from transformer import NUMBERS, Unit, attention, attention_back, f32, feed, feed_back, norm, norm_back, softmax, tree
 
 PIECES = 8  # of a batch; also the micro-batches of a pipeline
 SLICES = 4  # of a layer; also the heads of attention

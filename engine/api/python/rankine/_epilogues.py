@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from rankine import _engine
-from rankine._callbacks import Pieces, RaisedHere
+from rankine._operations import Pieces, RaisedHere
 from rankine._engine import BYTES, TYPES, Buffer
 from rankine._errors import Code, Error, NotCopied, refuse
 

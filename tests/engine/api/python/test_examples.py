@@ -16,7 +16,6 @@ import pytest
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[4] / "engine/api/python/examples"
 sys.path.insert(0, str(EXAMPLES))
-import number_types  # noqa: E402
 import scheduler  # noqa: E402
 import transformer  # noqa: E402
 
@@ -56,9 +55,9 @@ def test_bf16_has_equal_bits_and_nearly_the_losses_of_f32(program):
 
 def test_bf16_is_the_nearest():
     x = numpy.float32([1, 1 + 2**-9, 1 + 3 * 2**-8, 1 + 2**-8, -(1 + 3 * 2**-8), 3.1])
-    assert number_types.bf16(x).tolist() == [1, 1, 1 + 2**-6, 1, -(1 + 2**-6), 3.09375]
-    kept = number_types.bf16(x)
-    assert number_types.with_lower_half(number_types.upper_half(kept)).tolist() == kept.tolist()
+    assert transformer.bf16(x).tolist() == [1, 1, 1 + 2**-6, 1, -(1 + 2**-6), 3.09375]
+    kept = transformer.bf16(x)
+    assert transformer.with_lower_half(transformer.upper_half(kept)).tolist() == kept.tolist()
 
 
 def test_one_way_beside_one_rank():

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import re
@@ -23,11 +24,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Callable
+from typing import Callable, Sequence
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from crossings import crossings
 from nodes import DEVICE, SUBNET, Nodes, Unable, command_that_enters
 
 UNABLE = 75  # the exit status of a run inside namespaces that could not make the nodes
@@ -42,6 +42,23 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 def say(text: str) -> None:
     print(f"cluster: {text}", file=sys.stderr, flush=True)
+
+
+def crossings(sizes: Sequence[int], first: Sequence[float], second: Sequence[float]) -> list[tuple[float, bool]]:
+    """Returns the message sizes at which both take equal time, rising, each with True if the first is faster from there on.
+    Between two measured sizes it interpolates the logarithms linearly. It ignores sizes with equal times."""
+    found = []
+    before = 0.0  # log of first over second at the last size where they differ
+    at = 0.0
+    for size, a, b in zip(sizes, first, second, strict=True):
+        now = math.log(a / b)
+        if now == 0:
+            continue
+        if before * now < 0:
+            part = before / (before - now)
+            found.append((math.exp(math.log(at) + part * (math.log(size) - math.log(at))), now < 0))
+        before, at = now, size
+    return found
 
 
 def size_of(text: str) -> int:
@@ -251,7 +268,7 @@ def compare(asked: argparse.Namespace, nodes: Nodes | None, work: pathlib.Path, 
     for turn in range(asked.rounds):
         say(f"round {turn + 1} of {asked.rounds}")
         network = work / f"network{turn}.json"
-        network.write_text(launcher.run(str(programs / f"bench/mpi/network_{asked.mpi}"),
+        network.write_text(launcher.run(str(programs / f"bench/mpi/perf_{asked.mpi}"), "--network",
                                         complete=lambda text: text.endswith("\n}\n")))
         networks.append(json.loads(network.read_text()))
         if asked.keep:
@@ -266,7 +283,7 @@ def in_namespaces(asked: argparse.Namespace, work: pathlib.Path) -> None:
     if asked.delay:
         links += f", {asked.delay} us through the switch"
     try:
-        nodes = Nodes(asked.nodes, asked.rate, asked.delay, asked.programs / "bench/cluster/relay", work)
+        nodes = Nodes(asked.nodes, asked.rate, asked.delay, asked.programs / "bench/mpi/relay", work)
     except Unable as why:
         say(str(why))
         sys.exit(UNABLE)

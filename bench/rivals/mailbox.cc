@@ -1,7 +1,7 @@
 // Measures the mailbox against a bare cache line and two well-known SPSC queues: one-way latency of
 // a ping-pong and throughput of 8-byte messages between two pinned threads.
 //
-//   third_party/bazel run //bench/mailbox -- --json mailbox.json
+//   third_party/bazel run //bench/rivals:mailbox -- --json mailbox.json
 //
 // All take turns, round by round. Each round begins with the bare line's latency (LatencyProbe in
 // engine/cli/probe.h), and a queue's latency is compared with this value. Runs in which the value
@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "bench/rivals/crew.h"
+#include "bench/rivals/protocol.h"
 #include "engine/base/files.h"
 #include "engine/base/statistics.h"
 #include "engine/cli/probe.h"

@@ -4,9 +4,9 @@ import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench/cluster"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/mpi"))
 
-from crossings import crossings
+from cluster import crossings
 
 SIZES = [1, 4, 16, 64]
 

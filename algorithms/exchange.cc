@@ -1,4 +1,4 @@
-#include "algorithms/folded_torus.h"
+#include "algorithms/exchange.h"
 
 #include "algorithms/schedule/stating_order.h"
 

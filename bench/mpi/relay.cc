@@ -6,7 +6,7 @@
 // makes a tap named DEVICE in each of these network namespaces (files such as those in /run/netns),
 // prints "ready" and runs until it is ended; then the taps vanish. A frame goes to the port that
 // last sent from its destination address, or to all ports but its own. For kernels without netem;
-// bench/cluster.
+// cluster.py starts it.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>

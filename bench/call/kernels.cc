@@ -1,7 +1,7 @@
 // Measures reduction and copy kernels alone on one core: the speed of each type, operator, number
 // of sources and instruction set, at sizes that live in L1, L2, L3 and memory.
 //
-//   bazel run -c opt //bench/kernels -- --benchmark_filter='^reduce/bf16/sum/2/'
+//   bazel run -c opt //bench/call:kernels -- --benchmark_filter='^reduce/bf16/sum/2/'
 //
 // Names: reduce/<type>/<op>/<sources>/<isa>/<bytes of one vector>, stream/... for the non-temporal
 // stores, small/... for a few elements, copy/<temporal or not>/<bytes>; plain/f32/<bytes> is
