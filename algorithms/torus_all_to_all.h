@@ -13,6 +13,7 @@
 #include "algorithms/direct.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/rotation_symmetric.h"
+#include "algorithms/schedule/stating_order.h"
 #include "algorithms/torus.h"
 
 namespace rankine {
@@ -82,7 +83,7 @@ inline Schedule torus_all_to_all(const std::vector<int>& dims) {
   for (int first = 0; first < static_cast<int>(dims.size()); ++first) {
     parts.push_back(all_to_all_in_phases(dims, lines, first));
   }
-  return side_by_side(std::move(parts));
+  return in_time(side_by_side(std::move(parts)));
 }
 
 // ParLinNa: ParLogNa (bruck.h) inside groups, then a round per other group, among the ranks at one

@@ -76,8 +76,7 @@ Subcommand add_claims(Command tool) {
                "only one paper's: lesson, chapter, lu, traff or trivance");
   add_argument(app, "--only", options->only, read_only,
                "only rows with that verdict (holds, holds_if, does_not_hold, not_reproduced) or of "
-               "that kind "
-               "(executed, arithmetic, definition, own_formula)");
+               "that kind (executed, arithmetic, definition, own_formula)");
   app.add_flag("--all", options->all,
                "each claim with its result, not only the totals and the failed claims");
   app.add_flag("--json", options->json, "as JSON");

@@ -10,6 +10,7 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
+#include "engine/cli/text.h"
 #include "engine/cli/tool.h"
 #include "engine/faults/fault.h"
 
@@ -99,6 +100,9 @@ Subcommand add_lesson(Command tool);
 // rankine page: writes the page, or answers one request as the page's engine does.
 
 Subcommand add_page(Command tool);
+
+// The page as it was when this program was built: one HTML file; empty if there was none.
+std::vector<EmbeddedFile> built_page();
 
 // rankine plan: computes the time of a model's training step that is mapped to ranks.
 

@@ -144,8 +144,7 @@ void print(const FaultsReport& report, bool csv, Console& console) {
       std::accumulate(total.returned.begin(), total.returned.end(), std::int64_t{0});
   if (cycles > 0) {
     console.out << fmt::format(
-        "\n{}: a rank's process killed, a communicator of those left, one with its "
-        "successor\n",
+        "\n{}: a rank's process killed, a communicator of those left, one with its successor\n",
         counted(cycles, "cycle"));
   }
   console.out << fmt::format("\n{}, {}: {}, {} wrong, {} undocumented, {} late, in {}\n",
@@ -407,17 +406,14 @@ Subcommand add_faults(Command tool) {
   add_formats(app, a.json, a.csv, "counts and remarks as JSON");
   app.footer(
       "The promise: every call of every surviving rank returns within its deadline plus one "
-      "second, "
-      "with success or one documented error; a success is never wrong; then a new communicator "
-      "works in the same process. Columns: ok, successes of single ranks; hangs, cases in which a "
-      "call never returned; wrong, successes with wrong data, and changes of bytes that no rank "
-      "may "
-      "change; undoc, outcomes that are not documented for the fault, and processes that "
-      "died; late, calls that returned more than a second after their deadline (errors: after the "
-      "loss, "
-      "exception or abort() that is the fault). With ranks as processes, the surviving processes "
-      "make "
-      "the new communicator, and a file that remains in /dev/shm counts as undocumented.\n"
+      "second, with success or one documented error; a success is never wrong; then a new "
+      "communicator works in the same process. Columns: ok, successes of single ranks; hangs, "
+      "cases in which a call never returned; wrong, successes with wrong data, and changes of "
+      "bytes that no rank may change; undoc, outcomes that are not documented for the fault, and "
+      "processes that died; late, calls that returned more than a second after their deadline "
+      "(errors: after the loss, exception or abort() that is the fault). With ranks as processes, "
+      "the surviving processes make the new communicator, and a file that remains in /dev/shm "
+      "counts as undocumented.\n"
       "Examples:\n"
       "  rankine faults --quick                          a sample, in seconds\n"
       "  rankine faults                                  the whole table\n"

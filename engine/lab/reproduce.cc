@@ -29,7 +29,6 @@
 #include "engine/papers/figures.h"
 #include "engine/papers/statements.h"
 #include "engine/papers/tables.h"
-#include "engine/papers/traff_tables.h"
 
 namespace rankine::reproduce {
 
@@ -279,9 +278,8 @@ std::string number(const std::optional<Value>& value) { return value ? number(*v
 void print_table(std::ostream& out, const std::vector<TableRow>& all, int table) {
   out << fmt::format(
       "Table {}: multiples of the optimum. printed: the paper's entry (n to infinity); derived: "
-      "the "
-      "text's\nvalue for this number of ranks; found: the schedule's value; =: the last two are "
-      "equal, as fractions.\n\n",
+      "the text's\nvalue for this number of ranks; found: the schedule's value; =: the last two "
+      "are equal, as fractions.\n\n",
       table);
   Table text(as::text(""), as::text(""), "", "", "", "", "", "", "", "", "", as::text(""));
   text.add("", "", "rounds", "", "", "bytes", "", "", "delay");
@@ -456,8 +454,7 @@ Subcommand add_reproduce(Command tool) {
       "  rankine reproduce traff\n"
       "  rankine reproduce --json > papers.json\n"
       "Verdicts compare the paper's numbers with the engine's, by Eq. (1); rankine claims asks "
-      "flows "
-      "and packets, too.");
+      "flows and packets, too.");
   return {app, [owned](Console& console) { return reproduce_papers(*owned, console); }};
 }
 

@@ -108,8 +108,7 @@ std::string searched_text(const SkipSearch& found) {
   }
   return text + fmt::format(
                     ".\nAnd {} others: every order of every valid set of up to {} skips; of longer "
-                    "sets {} near the "
-                    "fastest and the schemes, which proves nothing",
+                    "sets {} near the fastest and the schemes, which proves nothing",
                     found.others, found.all_up_to, found.stopped ? "some" : "all");
 }
 

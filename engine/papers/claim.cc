@@ -87,18 +87,19 @@ class TomlRow {
     }
     return out;
   }
-  // A number, or a size as a text ("8 MiB").
   double number(std::string_view field, double otherwise) {
     const toml::node* node = take(field, false);
+    return node == nullptr ? otherwise : number_of(field, *node);
+  }
+  // A list of two numbers.
+  std::pair<double, double> range(std::string_view field, std::pair<double, double> otherwise) {
+    const toml::node* node = take(field, false);
     if (node == nullptr) return otherwise;
-    if (const auto size = node->value<std::string>()) {
-      const auto bytes = parse_size(field, *size);
-      if (!bytes.ok()) fail(std::string(bytes.status().text()));
-      return static_cast<double>(*bytes);
+    const toml::array* both = node->as_array();
+    if (both == nullptr || both->size() != 2) {
+      fail("'" + std::string(field) + "' is no range; allowed are lists of two numbers");
     }
-    const auto value = node->value<double>();
-    if (!value) fail("'" + std::string(field) + "' is no number; allowed are numbers and sizes");
-    return *value;
+    return {number_of(field, (*both)[0]), number_of(field, (*both)[1])};
   }
   void leave() { ++taken_; }  // counts a nested table, which is read separately
   void end() const {
@@ -106,6 +107,18 @@ class TomlRow {
   }
 
  private:
+  // A number, or a size as a text ("8 MiB").
+  double number_of(std::string_view field, const toml::node& node) const {
+    if (const auto size = node.value<std::string>()) {
+      const auto bytes = parse_size(field, *size);
+      if (!bytes.ok()) fail(std::string(bytes.status().text()));
+      return static_cast<double>(*bytes);
+    }
+    const auto value = node.value<double>();
+    if (!value) fail("'" + std::string(field) + "' is no number; allowed are numbers and sizes");
+    return *value;
+  }
+
   const toml::node* take(std::string_view field, bool needed) {
     const toml::node* node = table_.get(field);
     if (node != nullptr) ++taken_;
@@ -149,6 +162,28 @@ std::string place_of(TomlRow& row, std::string_view before) {
   return place.empty() ? std::string(before) : place;
 }
 
+// The sides and the relation of a field `check`, for example "N-1 <= rounds" or "1 ~ sent within
+// 1/20". The relation is the first one outside parentheses.
+void read_check(std::string_view text, Claim& claim, const TomlRow& row) {
+  constexpr std::string_view kSigns = "<>=~", kWithin = " within ";
+  std::size_t at = 0;
+  for (int depth = 0; at < text.size(); ++at) {
+    if (depth == 0 && kSigns.find(text[at]) != kSigns.npos) break;
+    depth += (text[at] == '(' ? 1 : 0) - (text[at] == ')' ? 1 : 0);
+  }
+  const std::size_t end = std::min(text.find(' ', at), text.size());
+  const std::size_t within = std::min(text.rfind(kWithin), text.size());
+  claim.relation = text.substr(std::min(at, text.size()), end - at);
+  const bool is_near = claim.relation == "~";
+  if (at < 2 || end == text.size() || is_near != (within < text.size())) {
+    row.fail("check is '" + std::string(text) +
+             "'; allowed are two sides with =, <, <=, > or >= between them, or 'a ~ b within x'");
+  }
+  claim.stated = text.substr(0, at - 1);
+  claim.found = text.substr(end + 1, within - end - 1);
+  if (is_near) claim.relation += " " + std::string(text.substr(within + kWithin.size()));
+}
+
 Claim read_claim(TomlRow row, std::string_view id, const Paper& paper, const toml::table& names) {
   const auto text = [&](std::string_view field) {
     return spelled_out(row.text(field), names, row);
@@ -161,8 +196,11 @@ Claim read_claim(TomlRow row, std::string_view id, const Paper& paper, const tom
   claim.runs = text("runs");
   claim.found = text("found");
   claim.sets = text("sets");
-  if (std::string relation = text("relation"); !relation.empty())
-    claim.relation = std::move(relation);
+  if (const std::string check = text("check"); !check.empty()) {
+    if (!claim.stated.empty() || !claim.found.empty())
+      row.fail("check is set beside stated or found; allowed is one of them");
+    read_check(check, claim, row);
+  }
   claim.own = text("own");
   claim.degenerate = text("degenerate");
   claim.when = text("when");
@@ -188,6 +226,8 @@ Statement read_statement(TomlRow row, std::string_view id, const Paper& paper) {
   const std::string measure = row.text("measure", true);
   const auto known = reproduce::parse_measure(measure);
   if (!known) row.fail("measure is '" + measure + "', which is unknown");
+  const auto sizes = row.range("sizes", {0, 0});
+  const auto stated = row.range("range", {0, reproduce::kNoLimit});
   Statement out{
       .id = std::string(id),
       .where = place_of(row, paper.statements.empty() ? "" : paper.statements.back().where),
@@ -195,10 +235,10 @@ Statement read_statement(TomlRow row, std::string_view id, const Paper& paper) {
       .measure = *known,
       .panels = row.text("panels", true),
       .others = row.text("others"),
-      .from = row.number("from", 0),
-      .to = row.number("to", 0),
-      .low = row.number("low", 0),
-      .high = row.number("high", reproduce::kNoLimit),
+      .from = sizes.first,
+      .to = sizes.second,
+      .low = stated.first,
+      .high = stated.second,
       .allowed = row.number("allowed", 0),
       .why = row.text("why")};
   row.end();

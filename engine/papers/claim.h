@@ -17,8 +17,8 @@ std::span<const std::string_view> paper_texts();
 }  // namespace rankine::claims
 
 // Statements: the numbers in the text of Trivance's evaluation as data, one row [statement.ID] of
-// trivance.toml each, with the field names of Statement. Sizes are texts ("8 MiB"), an open end of
-// a range is inf or -inf, percents are percents.
+// trivance.toml each, with the field names of Statement; `sizes` has from and to, `range` has low
+// and high. Sizes are texts ("8 MiB"), an open end is inf or -inf, percents are percents.
 
 namespace rankine::reproduce {
 
@@ -74,13 +74,14 @@ struct Statement {
 //   text       the sentence, quoted or in short; brackets say how it is read
 //   printed    a number as printed in the paper, "35.3 MB": half a unit of its last digit is
 //              allowed; after "~" a whole unit, and trailing zeros are no digits; a count is exact
-//   stated     the paper's side, as a formula
-//   found      the engine's side: quantities of `runs` and arithmetic. If `printed` is given, both
-//              `stated` and `found` must round to it (either may be missing)
+//   check      "stated R found" with R one of = <= >= < >, or "stated ~ found within x": they
+//              differ by at most x, an expression in the same letters and in the letters `stated`
+//              and `found`. The paper's side as a formula, and the engine's side: quantities of
+//              `runs` and arithmetic
+//   stated     the paper's side, without `check`; with `printed` it must round to that number
+//   found      the engine's side, in the same way; either may be missing if `printed` is given
 //   runs       the simulated runs, separated by "|" (runs.h)
 //   sets       "N=2..17,64; M=1000000" (condition.h); by default the paper's, if there are runs
-//   relation   of stated to found: = <= >= < >, or "~ x": they differ by at most x, an expression
-//              in the same letters and in the letters `stated` and `found`
 //   own        an expression, true for the paper's own parameters; the report shows them first
 //   degenerate an expression, true for sets in which an agreement proves nothing (two ranks, a tiny
 //              vector)
@@ -114,7 +115,7 @@ struct Claim {
   std::string runs{};
   std::string found{};
   std::string sets{};
-  std::string relation = "=";
+  std::string relation = "=";  // or <= >= < >, or "~ x" with x the allowed difference
   std::string own{};
   std::string degenerate{};
   std::string when{};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <mutex>
 #include <numeric>
 #include <ostream>
@@ -189,18 +190,14 @@ Page first_page(const std::vector<Finding>& findings) {
       {"Paper by paper", {}},
       {"How to read a row",
        {"holds: in all cases tried. holds if: in the cases of the condition. does not hold: in "
-        "none, or "
-        "where an agreement proves nothing. not reproduced: the model lacks a part, or no "
-        "computation "
-        "finds the number.",
+        "none, or where an agreement proves nothing. not reproduced: the model lacks a part, or no "
+        "computation finds the number.",
         "kind: executed rows run schedules on a network; arithmetic rows compare the paper's "
-        "formulas "
-        "and numbers; definition rows repeat the network model; own_formula rows have our formula "
-        "instead of the paper's.",
+        "formulas and numbers; definition rows repeat the network model; own_formula rows have our "
+        "formula instead of the paper's.",
         "stated and found: the paper's side and the engine's, with the relation between them and "
-        "the "
-        "distance allowed. Seconds (s), bytes (B); numbers without a unit are counts, ratios or "
-        "coefficients."}}};
+        "the distance allowed. Seconds (s), bytes (B); numbers without a unit are counts, ratios "
+        "or coefficients."}}};
   std::vector<const Paper*> papers;
   for (const Finding& finding : findings) {
     if (papers.empty() || papers.back() != finding.paper) papers.push_back(finding.paper);
@@ -457,24 +454,13 @@ std::string in_markdown(std::string_view text) {
 }
 
 std::string in_html(std::string_view text) {
+  constexpr std::pair<char, std::string_view> kEscapes[] = {
+      {'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'"', "&quot;"}};
   std::string out;
   for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
+    const auto* const known = std::find_if(std::begin(kEscapes), std::end(kEscapes),
+                                           [c](const auto& each) { return each.first == c; });
+    out += known == std::end(kEscapes) ? std::string_view(&c, 1) : known->second;
   }
   return out;
 }
@@ -515,13 +501,12 @@ void for_each_paper(const std::vector<Finding>& findings, const Filter& filter, 
 }
 
 constexpr std::string_view kStyle =
-    "body{font:15px/1.4 sans-serif;margin:2rem auto;max-width:90rem;padding:0 1rem}"
-    "table{border-collapse:collapse;width:100%}th,td{border:1px solid #bbb;padding:.3rem .5rem;"
-    "text-align:left;vertical-align:top}code{font-size:.9em}.holds td:nth-child(3){color:#17692a}"
-    ".holds_if td:nth-child(3){color:#8a5a00}.does_not_hold "
-    "td:nth-child(3){color:#a31515}.not_reproduced "
-    "td:nth-child(3){color:#555}"
-    "@media print{body{font-size:10px;margin:0}}";
+    "body{font:15px/1.4 sans-serif;margin:2rem auto;max-width:90rem;padding:0 "
+    "1rem}table{border-collapse:collapse;width:100%}th,td{border:1px solid #bbb;padding:.3rem "
+    ".5rem;text-align:left;vertical-align:top}code{font-size:.9em}.holds "
+    "td:nth-child(3){color:#17692a}.holds_if td:nth-child(3){color:#8a5a00}.does_not_hold "
+    "td:nth-child(3){color:#a31515}.not_reproduced td:nth-child(3){color:#555}@media "
+    "print{body{font-size:10px;margin:0}}";
 
 }  // namespace
 

@@ -18,7 +18,8 @@ namespace rankine::tools {
 
 // The lessons, tasks, answers and examples, each with its path in the folder.
 std::vector<EmbeddedFile> course_files();
-// course_files() without the two examples of engine/cli; embed.py generates this function.
+// The files of course/, for course_files(): tasks.txt and answers.txt hold the files of a folder
+// each, and two examples are those of engine/cli. embed.py generates this function.
 std::vector<EmbeddedFile> course_texts();
 
 // Runs a command, given as words without the program's name: returns its output, or its errors.

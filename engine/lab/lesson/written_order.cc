@@ -189,8 +189,7 @@ std::optional<OrderFault> find_order_fault(const WrittenOrder& written, const Pi
     return OrderFault{
         "waits_for_ever",
         "F needs F of the stage before; B needs B of the stage after, or on the last stage the F "
-        "of "
-        "its micro-batch; W needs the B of its micro-batch",
+        "of its micro-batch; W needs the B of its micro-batch",
         fmt::format("stage {} waits for ever before {}", s, task_text(written.tasks[s][done])),
         static_cast<int>(s),
         {written.lines[s][done]}};

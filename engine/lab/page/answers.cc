@@ -543,3 +543,21 @@ PageAnswer answer_page(std::string_view request) {
 }
 
 }  // namespace rankine::tools
+
+// The engine of the page's JavaScript, through WebAssembly (third_party/page). For one thread. The
+// answer is UTF-8 with a final zero; it and its numbers stay valid until the next call.
+static rankine::tools::PageAnswer& last_answer() {
+  static rankine::tools::PageAnswer answer;
+  return answer;
+}
+
+extern "C" {
+
+const char* rankine_answer(const char* request) {
+  last_answer() = rankine::tools::answer_page(request == nullptr ? "" : request);
+  return last_answer().json.c_str();
+}
+const double* rankine_numbers() { return last_answer().numbers.data(); }
+std::size_t rankine_number_count() { return last_answer().numbers.size(); }
+
+}  // extern "C"

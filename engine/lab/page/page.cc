@@ -12,7 +12,6 @@
 #include "engine/cli/text.h"
 #include "engine/lab/commands.h"
 #include "engine/lab/page/answers.h"
-#include "engine/lab/page/built_page.h"
 
 namespace rankine::tools {
 namespace {

@@ -211,8 +211,7 @@ Result<Model> find_model(std::string_view argument, const std::string& name_or_p
     std::vector<std::string_view> allowed;
     for (const PublishedModel& one : kPublished) allowed.push_back(one.model.name);
     return invalid_argument(fmt::format(
-        "{} is '{}', which is neither a known model nor a readable file ({}); "
-        "models are {}{}",
+        "{} is '{}', which is neither a known model nor a readable file ({}); models are {}{}",
         argument, name_or_path, file.error, join(allowed), did_you_mean(name_or_path, allowed)));
   }
   auto model = parse_model(file.text, name_or_path);

@@ -456,10 +456,8 @@ Subcommand add_step(Command tool) {
   add_formats(app, a.json, a.csv, "one line of JSON instead of the table");
   app.footer(
       "Every rank is a thread, groups are split off by axis, and each distinct collective of the "
-      "plan is "
-      "called once, on the network of the machine under a virtual clock: its time is the plan's, "
-      "to "
-      "the last tick. Exit codes: 0 good, 1 wrong data or times.\n\n"
+      "plan is called once, on the network of the machine under a virtual clock: its time is the "
+      "plan's, to the last tick. Exit codes: 0 good, 1 wrong data or times.\n\n"
       "Examples:\n"
       "  rankine step gpt2 --tp 2 --dp 2 --pp 2 --batch 4 --split-norms\n"
       "  rankine step gpt2 --dp 4 --zero 1 --full-speed\n\n" +

@@ -24,6 +24,7 @@
 
 #include "engine/cli/tool.h"
 #include "engine/lab/commands.h"
+#include "engine/lab/lesson/course.h"
 
 namespace rankine::tools {
 
@@ -40,24 +41,7 @@ inline Captured run_captured(const std::vector<std::string>& arguments) {
 }
 
 // Words between blanks, as a shell reads them; single quotes hold blanks.
-inline std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  bool in_word = false, quoted = false;
-  for (const char c : line) {
-    if (c == ' ' && !quoted) {
-      in_word = false;
-      continue;
-    }
-    if (!in_word) words.emplace_back();
-    in_word = true;
-    if (c == '\'') {
-      quoted = !quoted;
-    } else {
-      words.back() += c;
-    }
-  }
-  return words;
-}
+inline std::vector<std::string> words_of(std::string_view line) { return command_words(line); }
 
 inline Captured run_line(const std::string& line) { return run_captured(words_of(line)); }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
@@ -93,6 +94,16 @@ std::string mistake(const std::string& rows) {
   return "none";
 }
 
+TEST(Papers, ChecksHaveTwoSidesAndARelation) {
+  using Parts = std::array<std::string, 3>;
+  for (const auto& [check, parts] : {std::pair<std::string, Parts>("1 = N-1", {"1", "=", "N-1"}),
+                                     {"f(a = b) >= c", {"f(a = b)", ">=", "c"}},
+                                     {"2*N ~ sent/m within f(1)", {"2*N", "~ f(1)", "sent/m"}}}) {
+    const Claim claim = read_paper(kHead + kRow + "check = \"" + check + "\"\n").claims[0];
+    EXPECT_EQ((Parts{claim.stated, claim.relation, claim.found}), parts);
+  }
+}
+
 TEST(Papers, AreWhatTheFileSays) {
   const Paper paper = read_paper(kHead + kRow + "stated = \"1\"\nsets = \"$few; P=1\"\n" + R"(
 [claim.test-run]
@@ -105,7 +116,6 @@ own = "N = 3"
   EXPECT_EQ(paper.claims[0].sets, "N=2..5; P=1");
   EXPECT_EQ(paper.claims[0].own, "N = 4");
   EXPECT_EQ(paper.claims[0].kind, Kind::arithmetic);
-  EXPECT_EQ(paper.claims[0].relation, "=");
   EXPECT_EQ(paper.claims[1].kind, Kind::executed);
   EXPECT_EQ(paper.claims[1].own, "N = 3");
   EXPECT_EQ(paper.claims[1].id, "test-run");
@@ -185,6 +195,11 @@ TEST(Papers, MistakesAreNamed) {
        {std::pair(kRow + "sets = \"$many\"\n", "many"),
         {kRow + "statd = \"1\"\n", "'test-row'"},
         {kRow + "stated = 1\n", "'stated'"},
+        {kRow + "stated = \"1\"\ncheck = \"1 = N\"\n", "check"},
+        {kRow + "check = \"N-1\"\n", "check is 'N-1'"},
+        {kRow + "check = \"1 ~ N\"\n", "check is"},
+        {kRow + "check = \"1 = N within 2\"\n", "check is"},
+        {kRow + "check = \"= N\"\n", "check is"},
         {"[claim.x]\nwhere = \"1\"\n", "'text'"},
         {"[claim.x]\ntext = \"so\"\n", "'where'"},
         {kRow + kRow, "line"},

@@ -19,12 +19,11 @@
 #include "engine/api/communicator.h"
 #include "engine/api/network.h"
 #include "engine/lab/commands.h"
-#include "engine/papers/execute.h"
 #include "engine/papers/figures.h"
+#include "engine/papers/played.h"
 #include "engine/papers/runs.h"
 #include "engine/papers/statements.h"
 #include "engine/papers/tables.h"
-#include "engine/papers/traff_tables.h"
 #include "tests/engine/cli/tool_fixtures.h"
 
 // Single messages, as traces print them, of schedules small enough to be worked out by hand.

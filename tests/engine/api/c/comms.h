@@ -28,6 +28,13 @@ inline void expect_all(const std::vector<rkResult_t>& results, rkResult_t expect
   for (std::size_t r = 0; r < results.size(); ++r) EXPECT_EQ(results[r], expected) << "rank " << r;
 }
 
+// Calls f(0) ... f(ranks - 1), each on a thread, and returns when all have returned.
+inline void on_threads(int ranks, const std::function<void(int)>& f) {
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r) threads.emplace_back(f, r);
+  for (std::thread& thread : threads) thread.join();
+}
+
 class Comms {
  public:
   explicit Comms(int ranks, rkConfig_t config = RK_CONFIG_INITIALIZER)
@@ -46,11 +53,10 @@ class Comms {
   // Returns the result of f for each rank.
   std::vector<rkResult_t> run(const std::function<rkResult_t(int, rkComm_t)>& f) {
     std::vector<rkResult_t> results(comms_.size());
-    std::vector<std::thread> threads;
-    for (std::size_t r = 0; r < comms_.size(); ++r) {
-      threads.emplace_back([&, r] { results[r] = f(static_cast<int>(r), comms_[r]); });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(static_cast<int>(comms_.size()), [&](int rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      results[r] = f(rank, comms_[r]);
+    });
     return results;
   }
   void each(const std::function<void(int, rkComm_t)>& f) {

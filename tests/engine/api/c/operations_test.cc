@@ -7,7 +7,6 @@
 #include <complex>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +20,7 @@ using rankine::testing_c::Comms;
 using rankine::testing_c::expect_error;
 using rankine::testing_c::expect_refused;
 using rankine::testing_c::last_error;
+using rankine::testing_c::on_threads;
 
 constexpr int kRanks = 4;
 
@@ -335,30 +335,26 @@ TEST(Epilogues, AreRefusedByName) {
 
 TEST(CxxEpilogues, AreOwners) {
   rk::Communicator team(2);
-  std::vector<std::thread> threads;
-  for (int r = 0; r < 2; ++r) {
-    threads.emplace_back([&team, r] {
-      std::vector<float> x(kCount, static_cast<float>(r + 1)), out(kCount);
-      rkRowSteps_t steps = rk::default_row_steps();
-      steps.type = steps.outType = rkFloat32;
-      steps.rowElements = kWidth;
-      steps.activation = rkActivationRelu;
-      steps.out = out.data();
-      rk::Epilogue relu(steps);
-      team[r].all_reduce(x, relu);
-      EXPECT_EQ(out, x);
-      EXPECT_EQ(x[0], 3);
-      relu = rk::Epilogue(kWidth, [](const void*, std::size_t, std::size_t, void*) { return 0; });
-      std::vector<float> half(kCount / 2), both(kCount * 2);
-      steps.type = rkInt8;
-      EXPECT_THROW(rk::Epilogue{steps}, rk::Error);
-      team[r].reduce_scatter(x, half, relu, rkMax);
-      team[r].all_gather(x, both, relu);
-      EXPECT_EQ(both.back(), 3);
-      relu.apply(x.data(), kRows);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(2, [&](int r) {
+    std::vector<float> x(kCount, static_cast<float>(r + 1)), out(kCount);
+    rkRowSteps_t steps = rk::default_row_steps();
+    steps.type = steps.outType = rkFloat32;
+    steps.rowElements = kWidth;
+    steps.activation = rkActivationRelu;
+    steps.out = out.data();
+    rk::Epilogue relu(steps);
+    team[r].all_reduce(x, relu);
+    EXPECT_EQ(out, x);
+    EXPECT_EQ(x[0], 3);
+    relu = rk::Epilogue(kWidth, [](const void*, std::size_t, std::size_t, void*) { return 0; });
+    std::vector<float> half(kCount / 2), both(kCount * 2);
+    steps.type = rkInt8;
+    EXPECT_THROW(rk::Epilogue{steps}, rk::Error);
+    team[r].reduce_scatter(x, half, relu, rkMax);
+    team[r].all_gather(x, both, relu);
+    EXPECT_EQ(both.back(), 3);
+    relu.apply(x.data(), kRows);
+  });
 }
 
 // Groups: one thread plays several ranks, and a rank makes several calls. A group with a refused

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -24,6 +23,7 @@
 
 #include "engine/api/version.h"
 #include "tests/engine/api/c/comms.h"
+#include "tests/engine/api/child_process.h"
 
 namespace {
 
@@ -32,6 +32,8 @@ using rankine::testing_c::expect_all;
 using rankine::testing_c::expect_error;
 using rankine::testing_c::expect_refused;
 using rankine::testing_c::last_error;
+using rankine::testing_c::on_threads;
+using rankine::testing_processes::run_in_child;
 
 rkConfig_t untuned() {
   rkConfig_t config = RK_CONFIG_INITIALIZER;
@@ -399,25 +401,21 @@ TEST(C, HandlesThatAreNoneAreNotFollowed) {
 TEST(C, RanksMeetUnderAnId) {
   rkUniqueId id;
   ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    threads.emplace_back([&, rank] {
-      rkComm_t comm = nullptr;
-      ASSERT_EQ(rkCommInitRank(&comm, kRanks, id, rank), rkSuccess) << last_error();
-      int ranks = 0, self = -1;
-      EXPECT_EQ(rkCommCount(comm, &ranks), rkSuccess);
-      EXPECT_EQ(rkCommUserRank(comm, &self), rkSuccess);
-      EXPECT_EQ(ranks, kRanks);
-      EXPECT_EQ(self, rank);
-      double x = rank;
-      EXPECT_EQ(rkAllReduce(&x, &x, 1, rkFloat64, rkSum, comm), rkSuccess);
-      EXPECT_EQ(x, 3);
-      EXPECT_EQ(rkCommFinalize(comm), rkSuccess);
-      expect_error(rkBarrier(comm), rkInvalidUsage, "rkBarrier: comm has been finalized");
-      EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(kRanks, [&](int rank) {
+    rkComm_t comm = nullptr;
+    ASSERT_EQ(rkCommInitRank(&comm, kRanks, id, rank), rkSuccess) << last_error();
+    int ranks = 0, self = -1;
+    EXPECT_EQ(rkCommCount(comm, &ranks), rkSuccess);
+    EXPECT_EQ(rkCommUserRank(comm, &self), rkSuccess);
+    EXPECT_EQ(ranks, kRanks);
+    EXPECT_EQ(self, rank);
+    double x = rank;
+    EXPECT_EQ(rkAllReduce(&x, &x, 1, rkFloat64, rkSum, comm), rkSuccess);
+    EXPECT_EQ(x, 3);
+    EXPECT_EQ(rkCommFinalize(comm), rkSuccess);
+    expect_error(rkBarrier(comm), rkInvalidUsage, "rkBarrier: comm has been finalized");
+    EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
+  });
   rkComm_t comm = nullptr;
   expect_refused(rkCommInitRank(&comm, kRanks, id, 0), "rkCommInitRank: id has been used");
   EXPECT_EQ(comm, nullptr);
@@ -426,23 +424,19 @@ TEST(C, RanksMeetUnderAnId) {
 TEST(C, AnIdOfAnotherProcessIsRefused) {
   rkUniqueId id;
   ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
-  const pid_t child = fork();
-  if (child == 0) {
+  const std::string end = run_in_child([&] {
     rkComm_t comm = nullptr;
     const std::string text = "rkCommInitRank: id is of process " + std::to_string(getppid()) +
                              ", this is " + std::to_string(getpid());
     const bool is_refused = rkCommInitRank(&comm, 1, id, 0) == rkInvalidArgument;
-    _exit(is_refused && last_error().starts_with(text) ? 0 : 1);
-  }
-  int status = 1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return is_refused && last_error().starts_with(text) ? 0 : 1;
+  });
+  EXPECT_EQ(end, "exit 0");
 }
 
 TEST(C, AForkedChildIsToldAndMayMakeItsOwn) {
   Comms comms(1);
-  const pid_t child = fork();
-  if (child == 0) {
+  const std::string end = run_in_child([&] {
     int n = 0;
     bool right = rkBarrier(comms[0]) == rkForked && rkCommCount(comms[0], &n) == rkForked;
     right = right && rkCommDestroy(comms[0]) == rkSuccess &&
@@ -450,11 +444,9 @@ TEST(C, AForkedChildIsToldAndMayMakeItsOwn) {
     rkComm_t own = nullptr;
     right = right && rkCommInitAll(&own, 1, nullptr) == rkSuccess && rkBarrier(own) == rkSuccess;
     right = right && own != comms[0] && rkCommDestroy(own) == rkSuccess;
-    _exit(right ? 0 : 1);
-  }
-  int status = 1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return right ? 0 : 1;
+  });
+  EXPECT_EQ(end, "exit 0");
   EXPECT_EQ(rkBarrier(comms[0]), rkSuccess);
 }
 
@@ -514,18 +506,14 @@ void expect_lost(const std::function<void(rkComm_t)>& end, const std::string& ca
   ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
   const std::string last = "rank " + std::to_string(kRanks - 1);
   rkComm_t comms[kRanks] = {};
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    threads.emplace_back([&, rank] {
-      const rkComm_t comm = comms[rank] = init(id, kRanks, rank);
-      EXPECT_EQ(rkBarrier(comm), rkSuccess) << last_error();
-      if (rank == kRanks - 1) return end(comm);
-      EXPECT_EQ(rkBarrier(comm), rkRankLost) << last_error();
-      EXPECT_NE(last_error().find(last), std::string::npos) << last_error();
-      EXPECT_NE(last_error().find(cause), std::string::npos) << last_error();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(kRanks, [&](int rank) {
+    const rkComm_t comm = comms[rank] = init(id, kRanks, rank);
+    EXPECT_EQ(rkBarrier(comm), rkSuccess) << last_error();
+    if (rank == kRanks - 1) return end(comm);
+    EXPECT_EQ(rkBarrier(comm), rkRankLost) << last_error();
+    EXPECT_NE(last_error().find(last), std::string::npos) << last_error();
+    EXPECT_NE(last_error().find(cause), std::string::npos) << last_error();
+  });
   for (const rkComm_t comm : comms) EXPECT_EQ(rkCommDestroy(comm), rkSuccess) << last_error();
 }
 
@@ -542,57 +530,49 @@ TEST(C, RanksThatFinalizeEarlyTakeNoCallFromTheOthers) {
   constexpr std::size_t kTurns = 200;
   std::vector<rkUniqueId> ids(kTurns);
   for (rkUniqueId& id : ids) ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    threads.emplace_back([&, rank] {
-      for (std::size_t turn = 0; turn < kTurns; ++turn) {
-        const rkComm_t comm = init(ids[turn], kRanks, rank);
-        const auto value = static_cast<std::int32_t>(turn);
-        // The root returns from the broadcast before the other ranks do.
-        Numbers x(turn % 2 == 0 ? 3 : 30'000, rank == 0 ? value : 0);
-        EXPECT_EQ(rkBcast(x.data(), x.size(), rkInt32, 0, comm), rkSuccess) << last_error();
-        const rkResult_t message = rank == 0   ? rkSend(x.data(), 2, rkInt32, 1, comm)
-                                   : rank == 1 ? rkRecv(x.data(), 2, rkInt32, 0, comm)
-                                               : rkSuccess;
-        EXPECT_EQ(message, rkSuccess) << last_error();
-        EXPECT_EQ(rkCommFinalize(comm), rkSuccess);
-        EXPECT_EQ(x.back(), value);
-        EXPECT_EQ(rkCommDestroy(comm), rkSuccess) << last_error();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(kRanks, [&](int rank) {
+    for (std::size_t turn = 0; turn < kTurns; ++turn) {
+      const rkComm_t comm = init(ids[turn], kRanks, rank);
+      const auto value = static_cast<std::int32_t>(turn);
+      // The root returns from the broadcast before the other ranks do.
+      Numbers x(turn % 2 == 0 ? 3 : 30'000, rank == 0 ? value : 0);
+      EXPECT_EQ(rkBcast(x.data(), x.size(), rkInt32, 0, comm), rkSuccess) << last_error();
+      const rkResult_t message = rank == 0   ? rkSend(x.data(), 2, rkInt32, 1, comm)
+                                 : rank == 1 ? rkRecv(x.data(), 2, rkInt32, 0, comm)
+                                             : rkSuccess;
+      EXPECT_EQ(message, rkSuccess) << last_error();
+      EXPECT_EQ(rkCommFinalize(comm), rkSuccess);
+      EXPECT_EQ(x.back(), value);
+      EXPECT_EQ(rkCommDestroy(comm), rkSuccess) << last_error();
+    }
+  });
 }
 
 TEST(C, AFinalizedRankFirstEndsWhatItHasStarted) {
   std::atomic<bool> finalized{false};
-  std::vector<std::thread> threads;
   rkUniqueId id;
   ASSERT_EQ(rkGetUniqueId(&id), rkSuccess);
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const rkComm_t comm = init(id, 2, rank);
-      Numbers x(10, 1);
-      if (rank == 0) {
-        while (!finalized.load()) std::this_thread::yield();
-        EXPECT_EQ(rkAllReduce(x.data(), x.data(), x.size(), rkInt32, rkSum, comm), rkSuccess)
-            << last_error();
-        EXPECT_EQ(rkBarrier(comm), rkRankLost) << last_error();
-      } else {
-        rkRequest_t request = nullptr;
-        EXPECT_EQ(rkGroupStart(), rkSuccess);
-        EXPECT_EQ(rkAllReduce(x.data(), x.data(), x.size(), rkInt32, rkSum, comm), rkSuccess);
-        EXPECT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
-        EXPECT_EQ(rkCommFinalize(comm), rkSuccess);
-        finalized.store(true);
-        EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
-        EXPECT_EQ(rkRequestFree(request), rkSuccess);
-      }
-      EXPECT_EQ(x[9], 2);
-      EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(2, [&](int rank) {
+    const rkComm_t comm = init(id, 2, rank);
+    Numbers x(10, 1);
+    if (rank == 0) {
+      while (!finalized.load()) std::this_thread::yield();
+      EXPECT_EQ(rkAllReduce(x.data(), x.data(), x.size(), rkInt32, rkSum, comm), rkSuccess)
+          << last_error();
+      EXPECT_EQ(rkBarrier(comm), rkRankLost) << last_error();
+    } else {
+      rkRequest_t request = nullptr;
+      EXPECT_EQ(rkGroupStart(), rkSuccess);
+      EXPECT_EQ(rkAllReduce(x.data(), x.data(), x.size(), rkInt32, rkSum, comm), rkSuccess);
+      EXPECT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
+      EXPECT_EQ(rkCommFinalize(comm), rkSuccess);
+      finalized.store(true);
+      EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+      EXPECT_EQ(rkRequestFree(request), rkSuccess);
+    }
+    EXPECT_EQ(x[9], 2);
+    EXPECT_EQ(rkCommDestroy(comm), rkSuccess);
+  });
 }
 
 // Each step starts threads and joins them. The end of a thread means nothing for its rank, no
@@ -867,24 +847,20 @@ TEST(C, ThreadsOfAllRanksArePinnedUnlessToldOtherwise) {
     }
     rkComm_t comms[2];
     ASSERT_EQ(rkCommInitAllConfig(comms, 2, &config), rkSuccess) << last_error();
-    std::vector<std::thread> threads;
     int cpus[2] = {-2, -2};
-    for (int r = 0; r < 2; ++r) {
-      threads.emplace_back([&, r] {
-        if (r == 1) {
-          EXPECT_EQ(rkCommPinThread(comms[r]), rkSuccess) << last_error();
-        }
-        EXPECT_EQ(rkBarrier(comms[r]), rkSuccess) << last_error();
-        EXPECT_EQ(rkCommCpu(comms[r], &cpus[r]), rkSuccess) << last_error();
-        if (is_pinned) {
-          EXPECT_EQ(cpus_here(), std::vector<int>{cpus[r]});
-        } else {
-          EXPECT_EQ(cpus_here(), all);
-          EXPECT_EQ(cpus[r], anywhere);
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(2, [&](int r) {
+      if (r == 1) {
+        EXPECT_EQ(rkCommPinThread(comms[r]), rkSuccess) << last_error();
+      }
+      EXPECT_EQ(rkBarrier(comms[r]), rkSuccess) << last_error();
+      EXPECT_EQ(rkCommCpu(comms[r], &cpus[r]), rkSuccess) << last_error();
+      if (is_pinned) {
+        EXPECT_EQ(cpus_here(), std::vector<int>{cpus[r]});
+      } else {
+        EXPECT_EQ(cpus_here(), all);
+        EXPECT_EQ(cpus[r], anywhere);
+      }
+    });
     if (is_pinned && all.size() > 1) {
       EXPECT_NE(cpus[0], cpus[1]);
     }

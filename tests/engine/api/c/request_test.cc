@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 #include <rankine/adapters/deepspeed.h>
 #include <rankine/adapters/sglang.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,12 +24,15 @@
 #include "engine/api/c/rankine.h"
 #include "numa/topology.h"
 #include "tests/engine/api/c/comms.h"
+#include "tests/engine/api/child_process.h"
 
 namespace {
 
 using rankine::testing_c::expect_error;
 using rankine::testing_c::expect_refused;
 using rankine::testing_c::last_error;
+using rankine::testing_c::on_threads;
+using rankine::testing_processes::run_in_child;
 
 constexpr int kRanks = 3;
 using Numbers = std::vector<std::int32_t>;
@@ -50,11 +51,7 @@ class Requests : public testing::TestWithParam<bool> {
   }
 
   void on_threads(const std::function<void(int, rkComm_t)>& f) {
-    std::vector<std::thread> threads;
-    for (int r = 0; r < kRanks; ++r) {
-      threads.emplace_back([&, r] { f(r, comms[r]); });
-    }
-    for (std::thread& thread : threads) thread.join();
+    rankine::testing_c::on_threads(kRanks, [&](int r) { f(r, comms[r]); });
   }
   // Returns a request of rank 0; the other ranks have not made the call.
   rkRequest_t unanswered() {
@@ -481,18 +478,15 @@ TEST(PreparedRequest, IsRefusedOnItsShortWayAsOnTheOther) {
   expect_refused(rkRequestStart(freed), "request is no valid handle");
   expect_refused(rkRequestWait(freed), "request is no valid handle");
   EXPECT_EQ(rkRequestWait(next), rkSuccess);
-  const pid_t child = fork();
-  if (child == 0) {
+  const std::string end = run_in_child([&] {
     int failed = rkRequestStart(next) == rkForked ? 0 : 1;
     failed |= rkAllReduce(x, x, 4, rkInt32, rkSum, comms[0]) == rkForked ? 0 : 2;
     rkGroupStart();
     failed |= rkAllReduce(x, x, 4, rkInt32, rkSum, comms[0]) == rkForked ? 0 : 4;
     failed |= rkGroupEnd() == rkForked ? 0 : 8;
-    _exit(failed);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return failed;
+  });
+  EXPECT_EQ(end, "exit 0");
   EXPECT_EQ(rkCommFinalize(comms[0]), rkSuccess);
   expect_error(rkRequestStart(next), rkInvalidUsage, "comm has been finalized");
   EXPECT_EQ(rkRequestFree(next), rkSuccess);
@@ -500,20 +494,16 @@ TEST(PreparedRequest, IsRefusedOnItsShortWayAsOnTheOther) {
 
 TEST_P(Requests, AreTheParentsInAForkedChild) {
   const rkRequest_t request = unanswered();
-  const pid_t child = fork();
-  if (child == 0) {
+  const std::string end = run_in_child([&] {
     int over = 0, failed = 0;
     failed |= rkRequestWait(request) == rkForked ? 0 : 1;
     failed |= rkRequestTest(request, &over) == rkForked ? 0 : 2;
     failed |= rkCommProgress(comms[0]) == rkForked ? 0 : 4;
     failed |= rkRequestFree(request) == rkSuccess ? 0 : 8;
     failed |= rkCommDestroy(comms[0]) == rkSuccess ? 0 : 16;
-    _exit(failed);
-  }
-  int status = -1;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+    return failed;
+  });
+  EXPECT_EQ(end, "exit 0");
   answer();
   EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
   EXPECT_EQ(rkRequestWait(answered_), rkSuccess) << last_error();
@@ -573,12 +563,6 @@ class Store {
   std::map<std::string, std::string> values_;
   std::map<std::string, int64_t> sums_;
 };
-
-void on_threads(int ranks, const std::function<void(int)>& f) {
-  std::vector<std::thread> threads;
-  for (int r = 0; r < ranks; ++r) threads.emplace_back(f, r);
-  for (std::thread& thread : threads) thread.join();
-}
 
 class Inference : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Inference, testing::Values(1, 2, 3, 8));
