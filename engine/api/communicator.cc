@@ -228,7 +228,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
           places->topology, places->placement.ranks[static_cast<std::size_t>(*options.rank)]));
     }
   }
-  const Costs costs = costs_for(options);
+  Costs costs = costs_for(options);
+  if (!environment->trials) costs.trial_max_bytes = 0;
   std::shared_ptr<ProcessRanks> processes;
   std::vector<int> ids;
   if (options.rank) {
@@ -368,7 +369,13 @@ FlightRecord CommunicatorShared::flight_record() {
         rank_control.record(r).number.load(std::memory_order_acquire);  // pairs with announce()
     FlightRecord::RankRecord rank{rank_control.state_of(r).text,
                                   recorder.last_calls(r, number == 0 ? 0 : number - first_count),
-                                  rank_control.slow_waits(r).last()};
+                                  rank_control.slow_waits(r).last(),
+                                  {}};
+    for (std::size_t i = 0; i < kTrialClasses; ++i) {
+      // Relaxed: only for a report.
+      rank.trials[i] =
+          FormFigures::of(rank_control.form_times(r).of[i].load(std::memory_order_relaxed));
+    }
     for (SlowWait& wait : rank.waits) wait.call -= first_count;
     out.ranks.push_back(std::move(rank));
   }

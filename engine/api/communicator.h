@@ -215,14 +215,18 @@ class Communicator {
   //     "last": [{"call": 117, "what": "all_reduce f32 sum", "algorithm": "ring", "root": 0,
   //               "began_us": 1.5, "took_us": 3.25}, ...],
   //     "slow_waits": [{"call": 118, "for": 2, "round": 3, "began_us": 9.5, "took_us": 500000.5,
-  //                     "end": "deadline"}, ...]}, ...]}
+  //                     "end": "deadline"}, ...],
+  //     "trials": [{"bytes": 8192, "in_place": false, "first_us": 0.4, "second_us": 0.2,
+  //                 "form": "second"}, ...]}, ...]}
   // slow_waits has the last 64 waits in which the rank went to sleep (or, if its policy keeps it
   // awake, waited 50 ms), and their ends: came, deadline, lost, mismatch, aborted
-  // (engine/run/rank_control.h). Times are microseconds since the earliest recorded event. Calls
-  // have times only if times are recorded; only calls that have ended have took_us. Any thread may
-  // call flight_record(), also while ranks work; it may miss calls that ranks make meanwhile. Bytes
-  // of texts that are not UTF-8 are replaced. With RANKINE_FLIGHT_RECORD (environment.h) the engine
-  // writes the record to a file when a call fails.
+  // (engine/run/rank_control.h). trials has the last trials of all-reduces with two forms, which
+  // plan_of() names, by sizes up to `bytes`: the rank's median times from call to call, and the
+  // form in force. Other times are microseconds since the earliest recorded event. Calls have
+  // times only if times are recorded; only calls that have ended have took_us. Any thread may
+  // call flight_record(), also while ranks work; it may miss calls that ranks make meanwhile.
+  // Bytes of texts that are not UTF-8 are replaced. With RANKINE_FLIGHT_RECORD (environment.h)
+  // the engine writes the record to a file when a call fails.
   std::string flight_record() const;
 
   // Bytes of all memory below (counted, not estimated from N); 0 in a forked child. The memory is

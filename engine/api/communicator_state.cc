@@ -169,7 +169,7 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
 }
 
 Status CommunicatorShared::provide_boards(const Plan& plan) {
-  if (plan.transport != Transport::board || processes != nullptr) return {};
+  if (!uses_boards(plan) || processes != nullptr) return {};
   const std::uint32_t stride = board_stride(board_bytes(ranks, costs));
   if (boards.front().halves[1] != nullptr) return {};
   const std::size_t bytes = halves_of_a_rank(ranks) * stride;
@@ -376,9 +376,19 @@ void write_json(const FlightRecord& record, const std::function<void(std::string
                  {"calls", of_rank.calls.empty() ? 0 : of_rank.calls.back().number},
                  {"state", of_rank.state},
                  {"last", Json::array()},
-                 {"slow_waits", Json::array()}};
+                 {"slow_waits", Json::array()},
+                 {"trials", Json::array()}};
     for (const auto& call : of_rank.calls) rank["last"].push_back(json_of(call, since_ns));
     for (const auto& wait : of_rank.waits) rank["slow_waits"].push_back(json_of(wait, since_ns));
+    for (std::size_t i = 0; i < kTrialClasses; ++i) {
+      const FormFigures& trial = of_rank.trials[i];
+      if (trial.took_ns[0] == 0) continue;
+      rank["trials"].push_back({{"bytes", std::size_t{1024} << i / 2},
+                                {"in_place", i % 2 == 1},
+                                {"first_us", microseconds(trial.took_ns[0])},
+                                {"second_us", microseconds(trial.took_ns[1])},
+                                {"form", trial.takes_second ? "second" : "first"}});
+    }
     append((r == 0 ? "\n" : ",\n") + dump(rank));
   }
   append("\n ]\n}");

@@ -114,6 +114,7 @@ struct FlightRecord {
     std::string state;
     std::vector<FlightRecorder::Call> calls;  // oldest first
     std::vector<SlowWait> waits;              // `call` counts as in `calls`
+    std::array<FormFigures, kTrialClasses> trials{};
   };
   Status health;
   std::vector<RankRecord> ranks;

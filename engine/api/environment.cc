@@ -27,7 +27,7 @@ namespace {
 constexpr std::string_view kVariables[] = {
     "RANKINE_ALGO",   "RANKINE_FLIGHT_RECORD", "RANKINE_FLIGHT_TIMES", "RANKINE_ISA",
     "RANKINE_MPI",    "RANKINE_MPI_NODES",     "RANKINE_NETWORK",      "RANKINE_TRANSPORT",
-    "RANKINE_TUNING", "RANKINE_WAIT"};
+    "RANKINE_TRIALS", "RANKINE_TUNING",        "RANKINE_WAIT"};
 // Variables of the build and of the tests, which read these variables directly.
 constexpr std::string_view kOfTheTree[] = {"RANKINE_MPI", "RANKINE_TEST_", "RANKINE_WITH_"};
 // The last words of variables that module systems, package managers and build systems set to the
@@ -194,13 +194,16 @@ Result<Environment> read_environment() {
       out.flight_record.replace(at, 2, id);
     }
   }
-  if (const char* text = environment_variable("RANKINE_FLIGHT_TIMES")) {
-    const std::string_view value = text;
-    if (value != "0" && value != "1") {
-      return invalid_argument("environment variable RANKINE_FLIGHT_TIMES is '" +
-                              std::string(value) + "'; allowed are 0, 1");
+  const std::pair<const char*, bool*> switches[] = {{"RANKINE_FLIGHT_TIMES", &out.flight_times},
+                                                    {"RANKINE_TRIALS", &out.trials}};
+  for (const auto& [variable, value] : switches) {
+    const char* const text = environment_variable(variable);
+    if (text == nullptr) continue;
+    if (std::string_view(text) != "0" && std::string_view(text) != "1") {
+      return invalid_argument("environment variable " + std::string(variable) + " is '" + text +
+                              "'; allowed are 0, 1");
     }
-    out.flight_times = value == "1";
+    *value = *text == '1';
   }
   return out;
 }
@@ -247,6 +250,7 @@ std::uint64_t hash_of(const Environment& environment) {
   for (const Algorithm* entry : environment.algorithm) {
     hash = mixed(hash, entry == nullptr ? 0 : hash_of(entry->name));
   }
+  hash = mixed(hash, environment.trials ? 1 : 0);
   return mixed(hash,
                environment.transport ? 1 + static_cast<std::uint64_t>(*environment.transport) : 0);
 }

@@ -56,6 +56,7 @@ class FirstCount {
 //   RANKINE_FLIGHT_TIMES=0|1                       1: flight records have times
 //   RANKINE_NETWORK=scale_out                      the modelled network of all calls, or the path
 //                                                  of a network file; see network.h
+//   RANKINE_TRIALS=0|1                             0: no trials (engine/run/form_trials.h)
 //   RANKINE_TUNING=FILE|off                        the machine's tuning table (see tuning.h), which
 //                                                  is a cache: an unsuitable table is ignored
 //
@@ -75,6 +76,7 @@ struct Environment {
   std::optional<WaitPolicy::Mode> wait;
   std::string flight_record;  // a file's path, or empty
   bool flight_times = false;
+  bool trials = true;
   std::shared_ptr<const CallNetwork> network{};  // none: full speed
 };
 

@@ -188,7 +188,8 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
 std::size_t MemberState::table_bytes() const {
   return sizeof(MemberState) + taken_bytes(run.outbox) + taken_bytes(run.inbox) +
          taken_bytes(run.memory) + taken_bytes(run.boards) + plans.table_bytes() +
-         sizeof(Payloads) + products.capacity() + displaced.bytes();
+         sizeof(Payloads) + products.capacity() + displaced.bytes() +
+         (run.trials != nullptr ? sizeof(FormTrials) : 0);
 }
 
 // Takes from a new plan the ends of its mailboxes, room for operands, and scratch.
@@ -214,7 +215,8 @@ Status MemberState::adopt(const CachedPlan& cached) {
       from.mailbox = shared->mailboxes[traffic.peer * n + self];
     }
   }
-  if (cached.plan.transport == Transport::board) run.boards = shared->boards;
+  if (uses_boards(cached.plan)) run.boards = shared->boards;
+  if (cached.plan.second_form && run.trials == nullptr) run.trials = std::make_unique<FormTrials>();
   if (plan.scratch_bytes > scratch_bytes) {
     // No other rank reads this rank's scratch between calls, so it may move.
     const std::size_t bytes = std::max(plan.scratch_bytes, 2 * scratch_bytes);

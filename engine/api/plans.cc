@@ -323,6 +323,32 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
   return compile(request);
 }
 
+Status PlanMaker::add_form(const CompileRequest& request, std::size_t m, Compiled& compiled) const {
+  if (request.staged || request.transport || network != nullptr || wire != nullptr ||
+      compiled.in_f32) {
+    return {};
+  }
+  const auto form = trial_form(request.algorithm->collective, ranks, m, request.buffers,
+                               compiled.plan.transport, request.costs);
+  if (!form) return {};
+  CompileRequest other = request;
+  other.algorithm = form->algorithm;
+  other.params = other.algorithm->only_taken(request.params);
+  other.transport = form->transport;
+  // The sum by rank; other sums have other bits.
+  other.bracket = Bracket::flat;
+  auto second = compile(other);
+  if (!second.ok()) {
+    return second.status().code() == Code::invalid_argument ? Status() : second.status();
+  }
+  if (compiled.brackets.flat == second->brackets.flat) {
+    compiled.plan =
+        with_second_form(std::move(compiled.plan), std::move(second->plan),
+                         trial_class(m, request.buffers == Buffers::in_place));
+  }
+  return {};
+}
+
 // Part of the hash that ranks compare.
 constexpr std::uint64_t kLends = 0x6c656e6473;
 
@@ -439,6 +465,9 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
     compiled = compile_another(request, *others);
   }
   if (!compiled.ok()) return compiled.status();
+  if (asked == nullptr) {
+    if (Status added = add_form(request, m, *compiled); !added.ok()) return added;
+  }
   const OrderSet orders = orders_of(*needs, *request.algorithm, compiled->brackets, call.op);
   if (needs->order && !orders.has(Order::coherent)) {
     return invalid_argument(bracket_for + ", algorithm is " + std::string(request.algorithm->name) +

@@ -50,6 +50,10 @@ struct Costs {
   RANKINE_COST(mailbox_max_messages, messages, 64);
   RANKINE_COST(mailbox_fanout_max_bytes, told, 768);
 
+  // Trials (engine/run/form_trials.h).
+  std::size_t trial_min_bytes = 1025;
+  std::size_t trial_max_bytes = std::size_t{128} << 10;
+
   // The form on the direct transport (the passes of engine/compile).
   RANKINE_COST(push_max_ranks, push_ranks, 4);
   RANKINE_COST(fetch_min_bytes, fetch_from, std::size_t{16} << 10);

@@ -141,6 +141,12 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
       why = table != nullptr ? "default: the table does not cover this" : "default: no table";
     }
   }
+  std::optional<TrialForm> trial;
+  if (source != "environment" && environment->trials && !environment->transport) {
+    const bool posts = choice->name == "direct_one_shot";
+    trial = trial_form(a.collective, a.ranks, a.bytes, Buffers::apart,
+                       posts ? Transport::board : Transport::direct, costs);
+  }
   if (a.json) {
     nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
                                   {"ranks", a.ranks},
@@ -154,6 +160,10 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
       for (const CostField& field : deciding(chosen)) {
         out["costs"][std::string(field.name)] = costs.*field.value;
       }
+    }
+    if (trial) {
+      out["trial"] = {{"algorithm", trial->algorithm->name},
+                      {"transport", name_of(trial->transport)}};
     }
     if (row != nullptr && source == "table") {
       out["table"] = {{"file", tuning_file().path},
@@ -169,6 +179,11 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
                              choice->name, why);
   if (a.explain) {
     if (source == "default") console.out << explain(chosen, costs);
+    if (trial) {
+      console.out << fmt::format(
+          "  ranks time it against {} on the {} transport, and take the faster one\n",
+          trial->algorithm->name, name_of(trial->transport));
+    }
     if (source != "environment" && !chosen.by_model.empty()) {
       console.out << explain_c_real(a, chosen, *table);
     }

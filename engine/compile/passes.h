@@ -2,7 +2,7 @@
 // push() stores a sum at all its readers, copy_local_first() copies own data before the others read
 // it, copy_then_reduce() makes the in-place form usable for separate buffers, and split_copies()
 // splits a copy between reader and owner (direct_passes.cc); two for staged programs (staging.cc).
-// On plans: finish_rows() and widen_and_narrow() (plan_passes.cc).
+// On plans: finish_rows(), widen_and_narrow() and with_second_form() (plan_passes.cc).
 #pragma once
 
 #include <cstddef>
@@ -170,8 +170,9 @@ DataflowProgram in_turns(DataflowProgram whole, const Schedule& schedule,
                          const CollectiveSpec& goal, const Layout& layout, Buffers buffers,
                          const ProgramOptions& program, const TurnOptions& options = {});
 
-// Two passes change plans: finish_rows() adds an epilogue's ops (engine/run/user_functions.h), and
-// widen_and_narrow() converts the data of a plan that moves f32.
+// Passes change plans: finish_rows() adds an epilogue's ops (engine/run/user_functions.h),
+// widen_and_narrow() converts the data of a plan that moves f32, and with_second_form() joins two
+// plans.
 
 // Rows of results that an epilogue finishes. The last op that writes a part of a row of its rank's
 // output is followed by OpCode::finish for the row. Data that others store there count as written
@@ -205,5 +206,9 @@ constexpr bool adds_up_in_f32(DataType type, ReduceOp op) {
 // that the plan moves. The plan must still have the ops that wait for others' stores.
 void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, const Layout& users,
                       const Layout& moved);
+
+// One plan for two plans of a call with equal results, bit by bit: ranks choose by trials of that
+// class (engine/run/form_trials.h). In both every rank must hear from all; none uses mailboxes.
+Plan with_second_form(Plan first, Plan second, std::size_t trial_class);
 
 }  // namespace rankine

@@ -253,4 +253,24 @@ void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, con
   }
 }
 
+Plan with_second_form(Plan first, Plan second, std::size_t trial_class) {
+  first.second_form = {second.transport, std::move(second.algorithm)};
+  first.rounds = std::max(first.rounds, second.rounds);
+  first.span = std::max(first.span, second.span);
+  first.most_operands = std::max(first.most_operands, second.most_operands);
+  first.stages |= second.stages;
+  for (std::size_t r = 0; r < first.rank.size(); ++r) {
+    RankPlan& rank = first.rank[r];
+    RankPlan& other = second.rank[r];
+    rank.ops.insert(rank.ops.begin(), Op{.code = OpCode::choose,
+                                         .value = static_cast<std::uint32_t>(rank.ops.size()),
+                                         .offset = rank.operands.size(),
+                                         .bytes = trial_class});
+    rank.ops.insert(rank.ops.end(), other.ops.begin(), other.ops.end());
+    rank.operands.insert(rank.operands.end(), other.operands.begin(), other.operands.end());
+    rank.scratch_bytes = std::max(rank.scratch_bytes, other.scratch_bytes);
+  }
+  return first;
+}
+
 }  // namespace rankine

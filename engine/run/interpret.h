@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "engine/base/memory.h"
+#include "engine/run/form_trials.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/plan.h"
 #include "engine/run/rank_control.h"
@@ -29,6 +31,7 @@ struct RankState {
   // come from their entries during a call.
   ZeroedVector<std::byte*> memory;
   StagingStores staging;
+  std::unique_ptr<FormTrials> trials;  // if a plan of this rank has OpCode::choose
   std::vector<void*> operands;         // room for the most operands of any plan of this rank
   const UserOp* user_op = nullptr;     // this call's operation, if its plan has OpCode::apply
   const Epilogue* epilogue = nullptr;  // this call's epilogue, if its plan has OpCode::finish

@@ -46,6 +46,10 @@ enum class OpCode : std::uint8_t {
   widen,       // destination, f32 = operand 0, of the users' type (Plan::conversions)
   narrow,      // destination, of the users' type = operand 0, f32, rounded
   finish,      // passes these rows of the output to the call's epilogue (user_functions.h)
+  // the plan has two forms, each with an end, and ranks measure which is faster (form_trials.h).
+  // Goes on with the next op, or with the second form `value` ops and `offset` operands further on.
+  // `bytes`: the class of the call's trials
+  choose,
   // for reports, if ranks have a budget of ports. `value` 0: counts this rank's messages in flight;
   // otherwise counts the messages in flight to it, `value` of which are used next
   count_ports,
@@ -107,6 +111,11 @@ struct Plan {
   // begun it; false if the check does not need it.
   bool all_meet = false;
   bool stages = false;  // some op has kStages
+  struct Form {
+    Transport transport = Transport::direct;
+    std::string algorithm;
+  };
+  std::optional<Form> second_form;  // of a plan with OpCode::choose
   std::vector<RankPlan> rank;
   std::uint32_t span = 1;  // the advance of the progress counters' base per call: 1 .. 2^29
   int most_operands = 0;   // maximum over ops, destinations included
@@ -123,6 +132,11 @@ struct Plan {
   Costs costs;            // of moving bytes
   std::string algorithm;  // for reports
 };
+
+inline bool uses_boards(const Plan& plan) {
+  return plan.transport == Transport::board ||
+         (plan.second_form && plan.second_form->transport == Transport::board);
+}
 
 // Slots of mailboxes and halves of boards begin with a header of this size (mailbox.h). On a board,
 // data that fit behind it share its line.

@@ -21,6 +21,7 @@
 #include "algorithms/schedule/blocks.h"
 #include "engine/base/memory.h"
 #include "engine/base/status.h"
+#include "engine/run/form_trials.h"
 #include "engine/run/machine.h"
 #include "engine/run/policy.h"
 #include "engine/run/staging_stores.h"
@@ -336,8 +337,9 @@ struct RankLines {
   WakeFutex wake_futex;
   Parked parked;
   StagingTimes staging;
+  FormTimes form_times;
 };
-static_assert(sizeof(RankLines) == 6 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
+static_assert(sizeof(RankLines) == 8 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
 
 // Memory for the lines of all ranks; rank r's lines are at base + r * stride. Zeroed, aligned to a
 // cache line. The caller owns it and must keep it as long as the RankControl lives.
@@ -390,6 +392,7 @@ class RankControl {
   WakeFutex& wake_futex(Rank r) { return lines(r).wake_futex; }
   Parked& parked(Rank r) { return lines(r).parked; }
   StagingTimes& staging(Rank r) { return lines(r).staging; }
+  FormTimes& form_times(Rank r) { return lines(r).form_times; }
   SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
   const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
 

@@ -7,11 +7,8 @@
 // moves its own), so ranks measure: now and then they time the stores and fetches of some calls,
 // and then those of some calls in the other way.
 //
-// All ranks change the way together: the rank that stores and the rank that fetches may differ, and
-// a rank on another way than its peers would have the disadvantages of both. All ranks make equal
-// calls, so they time and try in the same calls; each publishes its times, and rank 0 concludes. A
-// rank that learns the conclusion a call late loses only time: places, order and bits are equal
-// either way.
+// All ranks change the way together, as in form_trials.h: a rank on another way than its peers has
+// the disadvantages of both. But rank 0 concludes; a rank that learns it late loses only time.
 #pragma once
 
 #include <algorithm>

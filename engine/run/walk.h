@@ -337,6 +337,14 @@ void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
   return true;
 }
 
+// True if the call takes its second form.
+[[gnu::noinline]] bool takes_second_form(const Op& op, const Plan& plan,
+                                         RankState& state) noexcept {
+  return state.trials->begin_call(
+      op.bytes, state.waiter.rank, plan.ranks,
+      [&](Rank r) -> FormTimes& { return state.waiter.rank_control->form_times(r); }, now_ns);
+}
+
 bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
   Outbox& outbox = state.outbox[op.peer];
   const std::byte* data = address(operand, state, op.bytes);
@@ -491,6 +499,12 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         break;
       case OpCode::wait_posts:
         going = wait_posts(*op, plan, state);
+        break;
+      case OpCode::choose:
+        if (takes_second_form(*op, plan, state)) {
+          operand += op->offset;
+          op += op->value;
+        }
         break;
     }
     if (!going) [[unlikely]]

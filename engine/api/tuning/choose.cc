@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/run/form_trials.h"
 #include "engine/run/plan.h"
 
 namespace rankine {
@@ -236,6 +237,21 @@ std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collectiv
     }
   }
   return entries;
+}
+
+// Separate buffers can be read in place, in one round. Data in place can be posted in one round, or
+// exchanged in two.
+std::optional<TrialForm> trial_form(Collective collective, int ranks, std::size_t bytes,
+                                    Buffers buffers, Transport first, const Costs& costs) {
+  if (collective != all_reduce || ranks != 2 || bytes < costs.trial_min_bytes ||
+      bytes > std::min(costs.trial_max_bytes, kTrialMaxBytes) || first == Transport::mailbox) {
+    return std::nullopt;
+  }
+  const bool in_place = buffers == Buffers::in_place, posts = first == Transport::board;
+  if (in_place && !posts && bytes > board_bytes(ranks, costs)) return std::nullopt;
+  return TrialForm{
+      find_algorithm(all_reduce, in_place && posts ? "direct_two_shot" : "direct_one_shot"),
+      in_place && !posts ? Transport::board : Transport::direct};
 }
 
 // Among many ranks no single fold has a plan that fits (name_among_many()). A short reduce adds

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "engine/compile/ssa.h"
 #include "engine/network/fabric.h"
 #include "engine/network/predict.h"
+#include "engine/run/policy.h"
 
 namespace rankine {
 
@@ -40,6 +42,15 @@ Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffe
 // Chooses by the costs only.
 const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
                                    Buffers buffers = Buffers::apart, const Costs& costs = {});
+
+// The form of a call that ranks try beside a first form on that transport, with equal bits
+// (engine/run/form_trials.h); none: the call keeps its form.
+struct TrialForm {
+  const Algorithm* algorithm = nullptr;
+  Transport transport = Transport::direct;
+};
+std::optional<TrialForm> trial_form(Collective collective, int ranks, std::size_t bytes,
+                                    Buffers buffers, Transport first, const Costs& costs);
 
 // For calls that need given brackets, if the choice above does not have them: the algorithms to
 // try, in this order. First the algorithms expected to be fastest in shared memory, then all others

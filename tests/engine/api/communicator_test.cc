@@ -423,6 +423,7 @@ TEST(Environment, ErrorsNameTheVariableTheValueAndWhatIsAllowed) {
               "all_reduce is forced to ring and chain; allowed is one algorithm per collective"},
         Wrong{"RANKINE_WAIT", "sleep", "'sleep'; allowed are auto, spin, yield, park"},
         Wrong{"RANKINE_TRANSPORT", "tcp", "'tcp'; allowed are auto, direct, mailbox, board"},
+        Wrong{"RANKINE_TRIALS", "2", "'2'; allowed are 0, 1"},
         Wrong{"RANKINE_NETWORK", "nowhere", "nowhere"}}) {
     const ScopedEnv wrong(variable, value);
     expect_refused(Communicator::create({.ranks = 2}).status(), {variable, words});

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -21,6 +22,7 @@
 #include "engine/run/interpret.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/run/random.h"
+#include "tests/numa/fixtures.h"
 
 namespace rankine {
 namespace {
@@ -394,6 +396,93 @@ TEST(Board, WhatDoesNotFitIsRefusedWhereItIsAskedFor) {
                    {"board"});
     return reduce_words(me, 4, 1, true);  // the communicator still works
   });
+}
+
+// Two ranks measure two forms of a call (engine/run/form_trials.h).
+
+std::string plan_of(std::size_t bytes, bool in_place, const CallOptions& options = {}) {
+  Ranks all({.ranks = 2, .tuned = false});
+  std::vector<std::byte> in(bytes), out(bytes);
+  const Call call{.in = in_place ? out.data() : in.data(),
+                  .out = out.data(),
+                  .count = bytes,
+                  .type = DataType::u8,
+                  .options = options};
+  return all.members()[0]->plan_of(call).value();
+}
+
+TEST(Trials, HaveTheseForms) {
+  if (costs_among(2, {}) != Costs()) GTEST_SKIP() << "ranks that share a core make no trials";
+  const std::string one_shot = "direct_one_shot, ", two_shot = "direct_two_shot, ",
+                    board = "board transport", direct = "direct transport",
+                    or_else = ", by trials also ";
+  EXPECT_EQ(plan_of(1024, false), one_shot + board);
+  EXPECT_EQ(plan_of(8192, false), one_shot + board + or_else + one_shot + direct);
+  EXPECT_EQ(plan_of(8192, true), one_shot + board + or_else + two_shot + direct);
+  EXPECT_EQ(plan_of(65'536, false), two_shot + direct + or_else + one_shot + direct);
+  EXPECT_EQ(plan_of(65'536, true), two_shot + direct + or_else + one_shot + board);
+  EXPECT_EQ(plan_of(131'073, false), two_shot + direct);
+  // A call that names something gets it.
+  EXPECT_EQ(plan_of(8192, false, {.transport = Transport::board}), one_shot + board);
+  EXPECT_EQ(plan_of(8192, false, {.algorithm = "direct_one_shot"}), one_shot + board);
+  const ScopedEnv off("RANKINE_TRIALS", "0");
+  EXPECT_EQ(plan_of(8192, false), one_shot + board);
+}
+
+// The first calls take both forms in turn.
+template <class T>
+void expect_equal_bits() {
+  expect_ranks_succeed({.ranks = 2, .timeout = kLong, .tuned = false}, [](Member& me) -> Status {
+    for (const std::size_t bytes : {2'000U, 16'384U, 16'388U, 100'000U}) {
+      Random random(7 + static_cast<std::uint64_t>(me.rank()));
+      std::vector<T> in(bytes / sizeof(T)), out(in.size()), first;
+      for (T& x : in) x = static_cast<T>(static_cast<float>(random.below(1 << 20)) / 977.0F);
+      for (const bool in_place : {false, true}) {
+        for (int i = 0; i < 40; ++i) {
+          std::copy(in.begin(), in.end(), out.begin());
+          const std::span<const T> from = in_place ? out : in;
+          me.all_reduce(from, std::span(out)).throw_if_error();
+          if (first.empty()) first = out;
+          EXPECT_EQ(std::memcmp(out.data(), first.data(), out.size() * sizeof(T)), 0)
+              << bytes << " bytes, call " << i << (in_place ? " in place" : "");
+        }
+      }
+    }
+    return {};
+  });
+}
+
+TEST(Trials, FormsHaveEqualBits) {
+  expect_equal_bits<float>();
+  expect_equal_bits<BFloat16>();
+  const ScopedEnv off("RANKINE_TRIALS", "0");
+  expect_equal_bits<float>();
+}
+
+// Rank 1 is missing in a call of either form. The flight record has a trial that is over.
+TEST(Trials, AFailureInATrialIsAFailureLikeAnyOther) {
+  for (const auto& [calls, aborts] : {std::pair(3, false), {3, true}, {10, false}, {20, true}}) {
+    Ranks all({.ranks = 2, .timeout = kLong, .tuned = false});
+    const auto results = all.run([&, many = calls, by_abort = aborts](Member& me) {
+      Words in(1'000), out(1'000);
+      const auto call = [&](std::chrono::milliseconds timeout) {
+        return me.all_reduce(std::span<const std::uint32_t>(in), std::span(out), ReduceOp::sum,
+                             {.timeout = timeout});
+      };
+      for (int i = 0; i < many; ++i) call(kLong).throw_if_error();
+      if (me.rank() == 0) return call(by_abort ? kLong : 50ms);
+      if (by_abort) {
+        wait_until_waiting(all.communicator(), 0);
+        all.communicator().abort("enough");
+      }
+      while (all.communicator().health().ok()) std::this_thread::yield();
+      return call(kLong);
+    });
+    expect_all(results, aborts ? Code::aborted : Code::timeout,
+               {aborts ? "enough" : "all_reduce u32 sum"});
+    EXPECT_EQ(all.communicator().flight_record().find("\"first_us\"") != std::string::npos,
+              calls >= 20 && costs_among(2, {}) == Costs());
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/run/fingerprint.h"
+#include "engine/run/form_trials.h"
 #include "engine/run/interpret.h"
 #include "engine/run/machine.h"
 #include "engine/run/mailbox.h"
@@ -362,6 +363,87 @@ TEST(StagingStores, OnlyCallsOfAboutOneSizeAreCompared) {
   Ranks near(2);
   for (std::size_t i = 0; i < 1000; ++i) near.call(kNear, 1, {.bytes = 1000 + i % 10 * 100});
   EXPECT_LE(near.call(kNear, 1280), 24);
+}
+
+// Ranks choose between two forms of a call by trials.
+
+using Times = std::array<std::int64_t, 2>;  // in the first and the second form
+
+// Two ranks that make calls of a class, on clocks of the test.
+class TrialRanks {
+ public:
+  // Makes `calls` calls that take rank r times[r]. Returns the number of calls in the second form.
+  // Every call has one form on both ranks.
+  int call(int calls, const std::array<Times, 2>& times, std::size_t of = 3) {
+    int second = 0;
+    for (int i = 0; i < calls; ++i) {
+      std::array<bool, 2> takes_second{};
+      for (std::size_t k : {0U, 1U}) {
+        const std::size_t r = i % 2 == 0 ? k : 1 - k;  // in turn the first to begin
+        takes_second[r] = trials_[r].begin_call(
+            of, static_cast<Rank>(r), 2,
+            [this](Rank q) -> FormTimes& { return published_[static_cast<std::size_t>(q)]; },
+            [&] { return now_[r]; });
+        now_[r] += times[r][takes_second[r] ? 1 : 0];
+      }
+      EXPECT_EQ(takes_second[0], takes_second[1]) << "call " << i;
+      second += takes_second[0] ? 1 : 0;
+    }
+    return second;
+  }
+  FormFigures published(std::size_t r) const { return FormFigures::of(published_[r].of[3].load()); }
+
+ private:
+  std::array<FormTrials, 2> trials_;
+  std::array<FormTimes, 2> published_;
+  std::array<std::int64_t, 2> now_{};
+};
+
+constexpr int kTrial = static_cast<int>(FormTrials::kTrial);
+
+TEST(FormTrials, EachFormIsTriedAndTheFasterOneIsTaken) {
+  TrialRanks ranks;
+  constexpr std::array<Times, 2> kFaster{{{200, 100}, {200, 100}}}, kSlower{{{80, 100}, {80, 100}}};
+  EXPECT_EQ(ranks.call(kTrial, kFaster), 0);
+  EXPECT_EQ(ranks.call(kTrial, kFaster), kTrial);
+  EXPECT_EQ(ranks.call(1, kFaster), 0);
+  EXPECT_FALSE(ranks.published(1).takes_second);
+  EXPECT_EQ(ranks.call(64 - 2 * kTrial - 1, kFaster), 64 - 2 * kTrial - 1);
+  EXPECT_TRUE(ranks.published(1).takes_second);
+  EXPECT_EQ(ranks.published(1).took_ns[0], 200U);
+  EXPECT_EQ(ranks.published(1).took_ns[1], 100U);
+  // Callers change their habits: the form follows after the next trial, and trials get rare.
+  EXPECT_LE(ranks.call(64, kSlower), kTrial + 1);
+  EXPECT_LE(ranks.call(64 * 1024, kSlower), 70 * kTrial);
+  EXPECT_GE(ranks.call(64 * 1024, kSlower), 63 * kTrial);
+  // Another class has its own choice.
+  EXPECT_EQ(ranks.call(kTrial, kFaster, 5), 0);
+  EXPECT_EQ(ranks.call(kTrial, kFaster, 5), kTrial);
+}
+
+// call() compares the forms of both ranks: ranks that believed their own figures would part.
+TEST(FormTrials, RanksWithOtherFiguresDecideAlike) {
+  TrialRanks ranks;
+  ranks.call(64, {{{100, 50}, {100, 200}}});
+  EXPECT_GE(ranks.call(64, {{{100, 50}, {100, 200}}}), 64 - kTrial - 1);  // the least time counts
+  ranks.call(2048, {{{60, 90}, {500, 10'000}}});
+  EXPECT_LE(ranks.call(64, {{{60, 90}, {500, 10'000}}}), kTrial);
+  std::uint32_t seed = 1;
+  const auto any = [&] { return std::int64_t{(seed = seed * 1'664'525 + 1'013'904'223) >> 23}; };
+  for (int i = 0; i < 20'000; ++i) ranks.call(1, {{{any(), any()}, {any(), any()}}});
+}
+
+TEST(FormTrials, SmallGainsAndInterruptionsChangeNothing) {
+  TrialRanks ranks;
+  EXPECT_LE(ranks.call(1024, {{{100, 86}, {100, 86}}}), 6 * kTrial);
+  for (int i = 0; i < 1024; ++i) {  // two of five timed calls are interrupted
+    const std::int64_t ns = i % 5 < 2 ? 1'000'000 : 100;
+    ranks.call(1, {{{ns, 110}, {ns, 110}}});
+  }
+  EXPECT_LE(ranks.call(1024, {{{100, 110}, {100, 110}}}), 2 * kTrial);
+  ranks.call(2048, {{{100, 50}, {100, 50}}});
+  EXPECT_GE(ranks.call(2048, {{{100, 94}, {100, 94}}}), 2048 - 4 * kTrial);
+  EXPECT_LE(ranks.call(4096, {{{100, 96}, {100, 96}}}), 2048);
 }
 
 // The turns of a waiting thread, on a clock of the test.

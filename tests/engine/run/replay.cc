@@ -203,6 +203,7 @@ struct Replay::Machine {
         break;
       case OpCode::widen:
       case OpCode::narrow:
+      case OpCode::choose:
         fail(r, op, "is of no plan that a program is lowered to");
         return true;
       case OpCode::finish:  // writes nothing that others see

@@ -88,6 +88,7 @@ struct TestTeam::State {
       state.memory.resize(ranks.size() * 4);
       state.boards.assign(boards.begin(), boards.end());
       state.posts = options.first_count;
+      state.trials = std::make_unique<FormTrials>();
       for (std::size_t q = 0; q < ranks.size(); ++q) {
         state.outbox[q] = {mailboxes[r * ranks.size() + q], options.first_count,
                            options.first_count};

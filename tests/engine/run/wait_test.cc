@@ -10,10 +10,13 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/compile/passes.h"
 #include "engine/run/fingerprint.h"
+#include "engine/run/form_trials.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/rank_control.h"
 #include "engine/run/wait.h"
@@ -514,6 +517,39 @@ TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
     calls += session.calls.size();
   }
   std::printf("%zu schedules, %zu calls\n", schedules, calls);
+}
+
+// Fixed calls take the second form, whatever the times are, and each form gives what the schedule
+// means. Ranks that chose differently would wait for each other until their deadline.
+TEST(Fuzz, PlansWithTwoForms) {
+  Random random(20261129);
+  for (const auto& [ranks, posts_first] : {std::pair(2, true), {2, false}, {3, true}}) {
+    const CallRules rules{
+        .ranks = ranks,
+        .algorithm = find_algorithm(Collective::all_reduce, "direct_one_shot"),
+        .transport = posts_first ? Transport::board : Transport::direct};
+    TestCall call = random_call(random, rules);
+    while (output_bytes(call.layout, call.goal, 0) == 0) call = random_call(random, rules);
+    const auto other = posts_first ? Transport::direct : Transport::board;
+    call.plan = with_second_form(
+        std::move(call.plan),
+        make_plan(call.schedule, call.goal, call.layout, Buffers::in_place, other,
+                  {.board_bytes = kTestBoard}, {.eager = !posts_first})
+            .value(),
+        5);
+    TestTeam team({.ranks = ranks, .policy = random_policy(random), .timeout_ns = kMinute});
+    // Returns the number of the last call of rank 0 that published its buffers, as direct calls do.
+    const auto last_direct_of = [&](std::size_t calls) {
+      const std::vector<const TestCall*> all(calls, &call);
+      EXPECT_EQ(team.run(all, random.next()), "") << call.text;
+      return team.rank_control().entry(0).call.load();
+    };
+    constexpr std::uint32_t kTrial = FormTrials::kTrial;
+    EXPECT_EQ(last_direct_of(kTrial), posts_first ? 0 : kTrial);
+    EXPECT_EQ(last_direct_of(kTrial), posts_first ? 2 * kTrial : kTrial);
+    EXPECT_EQ(last_direct_of(1), posts_first ? 2 * kTrial : 2 * kTrial + 1);
+    last_direct_of(static_cast<std::size_t>(affordable(1'000)));
+  }
 }
 
 // A rank without waits, for which no rank waits, must stay near the others: counters are compared
