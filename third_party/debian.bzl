@@ -111,17 +111,6 @@ _LIBRARIES = {
         ),
     ),
     "tomlplusplus": _library(["libtomlplusplus-dev"], ["toml++"], tomlplusplus = headers_and_flags()),
-    # PyTorch's headers of torch.distributed were compiled with these macros.
-    "torch": _library(
-        ["libtorch-dev", "pybind11-dev"],
-        ["ATen", "c10", "caffe2", "pybind11", "torch"],
-        torch = headers_and_flags(
-            defines = ["USE_C10D=1", "USE_DISTRIBUTED=1"],
-            deps = ["@python"],
-            includes = ["include", "include/torch/csrc/api/include"],
-            linkopts = ["-ltorch_python", "-ltorch", "-ltorch_cpu", "-lc10"],
-        ),
-    ),
 }
 
 # The system's folder of a header's entry has the version in its name; the newest is taken.

@@ -901,6 +901,22 @@ PyObject* wrapped(PyObject*, PyObject* const* args, Py_ssize_t n) try {
   return nullptr;
 }
 
+// As wrapped(), for a call of this process's only rank on addresses. The last argument is the
+// number of bytes of its larger buffer. In a group the call is collected.
+template <auto function>
+PyObject* on_bytes(PyObject*, PyObject* const* args, Py_ssize_t n) try {
+  const Py_ssize_t bytes = n == 0 ? 0 : PyLong_AsSsize_t(args[n - 1]);
+  check(PyErr_Occurred() == nullptr);
+  Thread& thread = this_thread;
+  const bool is_light = bytes <= kSmallBytes;
+  thread.is_small = thread.is_small && is_light;
+  thread.is_light = thread.is_light && is_light;
+  if (is_light || thread.depth > 0) return call_with<true>(function, args, n - 1).release();
+  return call_with<false>(function, args, n - 1).release();
+} catch (const Raised&) {
+  return nullptr;
+}
+
 // The handles of all ranks as threads, or with a name those of the ranks `here` of this process.
 Ref make_ranks(int ranks, const char* name, List<int> here, std::int64_t timeout, const char* wait,
                const char* network, List<int> nodes, List<int> levels, int tuned, int record_times,
@@ -1142,12 +1158,17 @@ PyMethodDef functions[] = {
     F(rkCommDestroy), F(rkCommFail), F(rkCommGetAsyncError), F(rkCommGetOrder), F(rkCommModelTime),
     F(rkCommPinThread), F(rkCommPortsInUse), F(rkCommProgress), F(rkCommSplit), F(rkCommUserRank),
     F(rkEpilogueApply), F(rkEpilogueDestroy), F(rkGetVersion), F(rkRedOpCreatePreMulSum),
-    F(rkRequestFree), F(rkRequestGetOrders), F(rkRequestStart), F(rkRequestTest), F(rkRequestWait),
-    F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue), F(create_operation),
-    F(create_row_function), F(flight_record), F(group_end), F(group_start), F(is_in_group), F(keep),
-    F(make_ranks), F(memory), F(set_options),
+    F(rkRedOpDestroy), F(rkRequestFree), F(rkRequestGetOrders), F(rkRequestStart), F(rkRequestTest),
+    F(rkRequestWait), F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue),
+    F(create_operation), F(create_row_function), F(flight_record), F(group_end), F(group_start),
+    F(is_in_group), F(keep), F(make_ranks), F(memory), F(set_options),
     method("start_small", wrapped<rkRequestStart, true>),
     method("wait_alone", wrapped<rkRequestWait, true>),
+#define B(name) method(#name, on_bytes<name>)
+    B(rkAllGather), B(rkAllGatherCounts), B(rkAllReduce), B(rkAllToAll), B(rkAllToAllCounts),
+    B(rkBarrier), B(rkBcast), B(rkGather), B(rkRecv), B(rkReduce), B(rkReduceScatter),
+    B(rkReduceScatterCounts), B(rkScatter), B(rkSend),
+#undef B
     {}};
 #undef F
 // clang-format on

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import datetime
 import json
+from typing import Any
 
 from rankine._errors import imported
 
 imported("torch", "rankine.device_communicator, collectives of tensors for inference servers,")
 import torch
+import torch._C._distributed_c10d as c10d
 import torch.distributed as distributed
 
-import rankine.torch
-from rankine import _torch
+from rankine.torch import ProcessGroup
 
 # The first message of send_tensor_dict: the bytes of the list of names, types and sizes.
 _LENGTH = torch.int64
@@ -55,32 +56,31 @@ class DeviceCommunicator:
         name = f"rankine.device/{unique_name}/{'-'.join(map(str, self.ranks))}/{number[0]}"
         store = distributed.PrefixStore(name, distributed.distributed_c10d._get_default_store())
         timeout = datetime.timedelta(minutes=30)
-        self._group = _torch.create(store, self.rank_in_group, self.world_size, timeout)
+        self._group: Any = ProcessGroup(store, self.rank_in_group, self.world_size, timeout)
 
     def all_reduce(self, input_: torch.Tensor) -> torch.Tensor:
         """The sum of all ranks' tensors, in place."""
-        options = distributed.AllreduceOptions()
-        self._group.allreduce([input_], options).wait()
+        self._group.allreduce([input_], _blocking(c10d.AllreduceOptions()))
         return input_
 
     def gather(self, input_: torch.Tensor, dst: int = 0, dim: int = -1) -> torch.Tensor | None:
         """Returns all ranks' tensors, concatenated in rank order along ``dim``, at ``dst``; None on
         other ranks."""
         dim = self._dimension(input_, dim)
-        options = distributed.GatherOptions()
+        options = _blocking(c10d.GatherOptions())
         options.rootRank = dst
         if self.rank_in_group != dst:
-            self._group.gather([], [input_], options).wait()
+            self._group.gather([], [input_], options)
             return None
         parts = input_.new_empty((self.world_size, *input_.shape))
-        self._group.gather([list(parts.unbind())], [input_], options).wait()
+        self._group.gather([list(parts.unbind())], [input_], options)
         return self._along(parts, dim)
 
     def all_gather(self, input_: torch.Tensor, dim: int = -1) -> torch.Tensor:
         """Returns all ranks' tensors, concatenated in rank order along ``dim``, on every rank."""
         dim = self._dimension(input_, dim)
         parts = input_.new_empty((self.world_size, *input_.shape))
-        self._group._allgather_base(parts, input_).wait()
+        self._group._allgather_base(parts, input_, _blocking(c10d.AllgatherOptions()))
         return self._along(parts, dim)
 
     def send_tensor_dict(self, tensor_dict: dict[str, torch.Tensor], dst: int) -> None:
@@ -111,7 +111,7 @@ class DeviceCommunicator:
 
     def destroy(self) -> None:
         """The rank leaves; it must make no calls afterwards."""
-        self._group = None
+        self._group.shutdown()
 
     def _dimension(self, input_: torch.Tensor, dim: int) -> int:
         if not -input_.dim() <= dim < input_.dim():
@@ -122,6 +122,11 @@ class DeviceCommunicator:
         shape = list(parts.shape[1:])
         shape[dim] *= self.world_size
         return parts.movedim(0, dim).reshape(shape)
+
+
+def _blocking(options: Any) -> Any:
+    options.asyncOp = False
+    return options
 
 
 def _check_entry(key: object, value: object) -> None:

@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 import calls
 import training
-from processes import check, main, play, refused
+from processes import backend, check, main, play, refused
 
 
 def set_level(ranks: int) -> None:
@@ -19,9 +19,9 @@ def set_level(ranks: int) -> None:
 
     def on_each(rank: int, n: int) -> None:
         check(dist.get_debug_level() == dist.DebugLevel.DETAIL, "the level is not DETAIL")
-        group = dist.distributed_c10d._get_default_group()
-        check(isinstance(group, torch._C._distributed_c10d._ProcessGroupWrapper), f"{group} is not wrapped")
-        check(group.wrapped_pg.name() == "rankine", "it wraps another backend")
+        wrapper = backend()
+        check(isinstance(wrapper, torch._C._distributed_c10d._ProcessGroupWrapper), f"{wrapper} is no wrapper")
+        check(wrapper.wrapped_pg.name() == "rankine", "it wraps another backend")
 
     play(ranks, on_each)
 
@@ -36,5 +36,14 @@ def shapes_that_differ(ranks: int) -> None:
     play(ranks, on_each)
 
 
+def data_parallel(ranks: int) -> None:
+    def on_each(rank: int, n: int) -> list[float]:
+        model = torch.nn.parallel.DistributedDataParallel(training.net())
+        return training.train(model, torch.optim.SGD(model.parameters(), lr=0.1), rank)
+
+    losses = play(ranks, on_each)[0]
+    check(losses[-1] < 0.8 * losses[0], f"nothing was learnt: {losses[0]} to {losses[-1]}")
+
+
 if __name__ == "__main__":
-    main([set_level, shapes_that_differ, calls.coalesced, calls.objects, training.data_parallel])
+    main([set_level, shapes_that_differ, calls.coalesced, calls.objects, data_parallel])

@@ -8,7 +8,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from processes import check, main, play, refused
+from processes import backend, check, main, play, refused
 
 
 def arguments(ranks: int) -> None:
@@ -17,11 +17,11 @@ def arguments(ranks: int) -> None:
         refused("contiguous", lambda: dist.all_reduce(x.t()))
         refused("tensors[0] has gaps", lambda: dist.all_reduce(x[:, 1]))
         refused("allowed are dense tensors", lambda: dist.all_reduce(torch.eye(3).to_sparse()))
-        refused("input is on meta; allowed are tensors on the CPU", lambda: dist.all_gather_into_tensor(torch.empty(n), torch.empty(1, device="meta")))
-        refused("is of Short; reduced are Float", lambda: dist.all_reduce(torch.ones(3, dtype=torch.int16)))
-        refused("op is band on type f32", lambda: dist.all_reduce(x, dist.ReduceOp.BAND))
-        refused("op is avg on type b8", lambda: dist.all_reduce(torch.ones(3).bool(), dist.ReduceOp.AVG))
-        refused("the root is", lambda: dist.distributed_c10d._get_default_group().broadcast(x, n))
+        refused("input is on meta; allowed are tensors on the CPU", lambda: backend()._allgather_base(torch.empty(n), torch.empty(1, device="meta")))
+        refused("is of torch.int16; reduced are torch.float32", lambda: dist.all_reduce(torch.ones(3, dtype=torch.int16)))
+        refused("operation is band on type f32", lambda: dist.all_reduce(x, dist.ReduceOp.BAND))
+        refused("operation is avg on type b8", lambda: dist.all_reduce(torch.ones(3).bool(), dist.ReduceOp.AVG))
+        refused("the root is", lambda: backend().broadcast([x], _root(dist.BroadcastOptions(), n)))
         refused(f"dst is {n}; allowed are 0 to {n - 1}", lambda: dist.send(x, n))
         refused(f"src is {n}; allowed are 0 to {n - 1}", lambda: dist.recv(x, n))
         outputs = [torch.empty(4, 4) for _ in range(n)]
@@ -33,7 +33,7 @@ def arguments(ranks: int) -> None:
         group = dist.distributed_c10d._get_default_group()
         refused("tensors has 2 tensors; allowed is one", lambda: group.allreduce([x, x]))
         if rank != 0:
-            refused("not the root", lambda: group.gather([outputs], [x], _root(dist.GatherOptions())))
+            refused("not the root", lambda: group.gather([outputs], [x], _root(dist.GatherOptions(), 0)))
         options = dist.AllreduceOptions()
         options.timeout = datetime.timedelta(seconds=0)
         refused("timeout is 0 ms; allowed are 1 and more", lambda: group.allreduce([x], options))
@@ -44,8 +44,8 @@ def arguments(ranks: int) -> None:
     play(ranks, on_each)
 
 
-def _root(options: object) -> object:
-    options.rootRank = 0  # type: ignore[attr-defined]
+def _root(options: object, root: int) -> object:
+    options.rootRank = root  # type: ignore[attr-defined]
     return options
 
 
@@ -91,7 +91,7 @@ def timeouts(ranks: int) -> None:
             refused("waits for rank 0", lambda: dist.all_reduce(torch.ones(3), group=group))
             took = time.monotonic() - began
             check(0.9 <= took < 2.4, f"a timeout of 1 s took {took} s")
-        work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
+        work = backend(group).allreduce([torch.ones(3)])
         refused("timeout", work.wait)
         check(not work.is_success(), "it has failed")
         check(dist.all_reduce(torch.ones(3), async_op=True).wait(), "the other group goes on")
@@ -113,10 +113,11 @@ def futures_that_fail(ranks: int) -> None:
 
 def monitored(ranks: int) -> None:
     def on_each(rank: int, n: int) -> None:
-        group = dist.distributed_c10d._get_default_group()
-        group.monitored_barrier(datetime.timedelta(seconds=10))
+        options = dist.BarrierOptions()
+        backend().monitored_barrier(options)
+        options.timeout = datetime.timedelta(seconds=1)
         if rank != 0:
-            refused("waits for rank 0", lambda: group.monitored_barrier(datetime.timedelta(seconds=1)))
+            refused("waits for rank 0", lambda: backend().monitored_barrier(options))
         else:
             time.sleep(2)
 

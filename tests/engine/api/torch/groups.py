@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
-from processes import check, main, play
+from processes import backend, check, main, play
 
 
 def total(group: object = None, size: int = 10) -> float:
@@ -62,7 +62,7 @@ def names(ranks: int) -> None:
     def on_each(rank: int, n: int) -> None:
         check(dist.get_backend() == "rankine", dist.get_backend())
         group = dist.distributed_c10d._get_default_group()
-        check(group.name() == "rankine", group.name())
+        check(backend().name() == "rankine", backend().name())
         before = group._get_sequence_number_for_group()
         dist.barrier()
         total()

@@ -15,7 +15,10 @@ from typing import Any, Callable
 import torch
 import torch.distributed as dist
 
-import rankine.torch
+import rankine
+
+if not hasattr(dist.Backend, "_ensure_backend_registered"):  # PyTorch without entry points of backends
+    import rankine.torch
 
 _FORK = multiprocessing.get_context("fork")
 
@@ -80,14 +83,22 @@ def check(condition: bool, what: str) -> None:
 
 
 def refused(says: str | tuple[str, ...], call: Callable[[], Any]) -> None:
-    """The call must fail with one of these texts in its error."""
+    """The call must fail with one of these texts in its error's code and text."""
     texts = (says,) if isinstance(says, str) else says
     try:
         call()
     except RuntimeError as error:
-        check(any(text in str(error) for text in texts), f"'{error}' does not say any of {texts}")
+        said = f"{error.code.name}: {error}" if isinstance(error, rankine.Error) else str(error)
+        check(any(text in said for text in texts), f"'{said}' does not say any of {texts}")
     else:
         raise AssertionError(f"nothing was wrong; expected any of {texts}")
+
+
+def backend(group: Any = None) -> Any:
+    """The group's rankine.torch.ProcessGroup. Its calls return the Work itself; PyTorch's calls return another Work around it, which
+    forwards wait() and get_future() only."""
+    group = group or dist.group.WORLD
+    return group._get_backend(torch.device("cpu"))
 
 
 def leftovers() -> list[str]:
