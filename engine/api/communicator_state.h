@@ -285,12 +285,15 @@ struct CommunicatorShared {
   Result<CachedPlanPtr> prepare(const PlanKey& key, Waiter& waiter);
   Result<CachedPlanPtr> make(const PlanKey& key, Waiter& waiter);
   // Returns the communicator of a group, with the given members. The first rank that asks makes it,
-  // without members on it; the others find it. The calling rank is rank `there` of the group.
+  // without members on it; the others find it. The calling rank is rank `there` of the group. A
+  // group of survivors does not depend on this communicator, which may have ended.
   struct GroupKey {
     std::uint64_t split = 0;  // number of the split, from 1
     int color = 0;
     auto operator<=>(const GroupKey&) const = default;
   };
+  // The color of the survivors' communicator; `split` is then the number of the agreement's step.
+  static constexpr int kSurvivors = -3;
   Result<std::shared_ptr<CommunicatorShared>> group(const std::shared_ptr<CommunicatorShared>& self,
                                                     GroupKey key, const std::vector<Rank>& members,
                                                     std::size_t there, const SplitOptions& options,
@@ -303,6 +306,7 @@ struct CommunicatorShared {
   // The communicator for messages from rank `from` to rank `to`. The first rank that asks makes it.
   Result<std::shared_ptr<CommunicatorShared>> pair(const std::shared_ptr<CommunicatorShared>& self,
                                                    Rank from, Rank to, Waiter& waiter);
+  // `self` is the parent; nullptr: the group has none.
   Result<std::shared_ptr<CommunicatorShared>> make_group(
       const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
       const SplitOptions& options, std::shared_ptr<ProcessRanks> as_processes = nullptr) const;

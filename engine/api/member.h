@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -225,6 +226,27 @@ class Member : public TypedCalls<Member, Status> {
   // (mismatch), and the errors of call().
   Result<std::unique_ptr<Member>> split(int color, int key, const SplitOptions& options);
   Result<std::unique_ptr<Member>> split(int color, int key);
+
+  // For ranks that go on after others are lost, as in MPI's ULFM (MPIX_Comm_shrink, revoke, agree).
+  // shrink() and agree() work before and after the end of the communicator. All surviving ranks
+  // call them in the same order, outside of groups; started calls end first. They wait for each
+  // rank that is neither lost nor has left, at most for the communicator's timeout: a rank that has
+  // not come then counts as lost.
+  //
+  // shrink() returns this rank's member of a new communicator among the survivors, in the order of
+  // their ranks; it does not end with this one, and this one may be destroyed. If ranks are lost
+  // meanwhile, it is made without them. agree() returns the bitwise AND of the survivors' values;
+  // all survivors get the same. revoke() ends the communicator on all ranks: each wait returns at
+  // once with Code::aborted. Any thread may call it.
+  //
+  // Errors: rank_lost: the others have gone on without this rank; let its process end, and start a
+  // new one. mismatch: some ranks called agree() and others shrink(). invalid_argument: an open
+  // group, ends_parent, ranks of several nodes. aborted: interrupted; this rank has left. forked;
+  // for shrink() also the errors of split(), on all survivors.
+  Result<std::unique_ptr<Member>> shrink(const SplitOptions& options);
+  Result<std::unique_ptr<Member>> shrink();
+  Result<std::uint32_t> agree(std::uint32_t value);
+  void revoke();
 
   // For a communicator on a modelled network (network.h). model_time() is the modelled time in
   // seconds from the beginning of the communicator to the end of this rank's last message and own

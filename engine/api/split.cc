@@ -5,6 +5,7 @@
 #include <climits>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -133,6 +134,139 @@ Result<std::unique_ptr<Member>> Member::split(int color, int key, const SplitOpt
 
 Result<std::unique_ptr<Member>> Member::split(int color, int key) { return split(color, key, {}); }
 
+// --- Survivors ---
+
+namespace {
+
+Status is_out(const RankControl& rank_control, Rank rank) {
+  return make_error(Code::rank_lost, [&] {
+    return "rank " + std::to_string(rank) +
+           " is no survivor: it has left, or the others have gone on without it, because it did not "
+           "come within " +
+           std::to_string(rank_control.timeout_ns() / 1'000'000) +
+           " ms; let its process end, and start a new one";
+  });
+}
+
+// Takes the rank's next step, and waits until each other rank has taken it or is lost.
+Result<Agreement::Decision> decide(Member& member, MemberState& s, Agreement::Use use,
+                                   std::uint32_t value) {
+  RankControl& rank_control = s.shared->rank_control;
+  const Rank rank = s.run.waiter.rank;
+  Agreement agreement(rank_control, rank);
+  if (rank_control.has_left(rank) || !agreement.take_step(use, value)) {
+    return is_out(rank_control, rank);
+  }
+  const std::int64_t begin_ns = now_ns();
+  const std::int64_t until_ns = deadline_after(begin_ns, rank_control.timeout_ns());
+  begin_long_wait();
+  for (std::int64_t nap_ns = 10'000;; nap_ns = std::min<std::int64_t>(2 * nap_ns, 1'000'000)) {
+    const std::int64_t now = now_ns();
+    const auto is_lost = [&](Rank q) {
+      return now >= until_ns || rank_control.has_left(q) || rank_control.is_lost(q) ||
+             // The next thread of a rank may still come.
+             (now - begin_ns >= look_about_ns() && rank_control.is_abandoned(q, rank));
+    };
+    if (agreement.is_complete(is_lost)) break;
+    if (is_interrupted()) {
+      s.shared->leave(rank);
+      return make_error(Code::aborted, [&] {
+        return interrupted("rank " + std::to_string(rank) +
+                           " waits for the survivors; it has left, let its process end");
+      });
+    }
+    static_cast<void>(member.progress());  // other communicators of this thread
+    sleep_ns(nap_ns);
+  }
+  if (agreement.decision() == nullptr) return is_out(rank_control, rank);
+  if (!agreement.decision()->same_use) {
+    return make_error(Code::mismatch, [] {
+      return "some survivors call agree() and others shrink(); let all survivors make the same "
+             "calls, in the same order";
+    });
+  }
+  return *agreement.decision();
+}
+
+Status may_agree(const MemberState& s, const char* call) {
+  if (s.shared->forked()) return forked_status();
+  if (s.progress_engine->in_group()) {
+    return invalid_argument(std::string(call) + ": a group() is open; call it outside of groups");
+  }
+  if (s.shared->wire == nullptr) return {};
+  return invalid_argument(std::string(call) +
+                          ": the ranks are on several nodes; allowed are ranks of one node");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Member>> Member::shrink(const SplitOptions& options) {
+  MemberState& s = *state_;
+  if (Status status = may_agree(s, "shrink"); !status.ok()) return status;
+  if (options.timeout.count() < 0) return misfit(CallOptions{.timeout = options.timeout});
+  if (options.ends_parent) {
+    return invalid_argument(
+        "shrink: ends_parent is true; allowed is false: the survivors' communicator has no parent");
+  }
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // this rank is counted as a survivor
+  s.finish();
+  std::unique_ptr<Member> made;
+  Status status;
+  const auto take_step = [&](Agreement::Use use, std::uint32_t value) {
+    auto decided = decide(*this, s, use, value);
+    if (decided.ok()) return std::optional(std::move(*decided));
+    status = decided.status();
+    return std::optional<Agreement::Decision>();
+  };
+  const auto make = [&](const Agreement::Decision& decision) -> std::uint32_t {
+    made.reset();
+    try {
+      const auto& members = decision.survivors;
+      const auto there = std::find(members.begin(), members.end(), rank()) - members.begin();
+      auto shared =
+          s.shared->group(s.owned, {decision.step, CommunicatorShared::kSurvivors}, members,
+                          static_cast<std::size_t>(there), options, s.run.waiter);
+      status = shared.status();
+      if (!shared.ok()) return status.code() == Code::rank_lost ? kMayRepeat : 0;
+      auto progress_engine =
+          options.own_thread ? (*shared)->new_progress_engine() : s.progress_engine;
+      made.reset(
+          new Member(std::move(*shared), static_cast<Rank>(there), std::move(progress_engine)));
+      made->state_->made_as(s);
+      return kMade | kMayRepeat;
+    } catch (const std::bad_alloc&) {
+      status = make_error(Code::out_of_memory, [&] {
+        return "no memory for the survivors' communicator of rank " + std::to_string(rank());
+      });
+      return 0;
+    }
+  };
+  const auto done = shrink_in_steps(take_step, make);
+  if (done && (done->value & kMade) != 0) return made;
+  if (!done || (!status.ok() && status.code() != Code::rank_lost)) return status;
+  return make_error(Code::system, [&] {
+    return "another survivor cannot make the smaller communicator; its error says why; free what "
+           "it lacks and call shrink() again on all survivors, or restart them";
+  });
+}
+
+Result<std::unique_ptr<Member>> Member::shrink() { return shrink(SplitOptions{}); }
+
+Result<std::uint32_t> Member::agree(std::uint32_t value) {
+  MemberState& s = *state_;
+  if (Status status = may_agree(s, "agree"); !status.ok()) return status;
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // it sleeps
+  s.finish();
+  const auto decided = decide(*this, s, Agreement::Use::agree, value);
+  if (!decided.ok()) return decided.status();
+  return decided->value;
+}
+
+void Member::revoke() {
+  communicator().abort("rank " + std::to_string(rank()) +
+                       " has revoked the communicator; call shrink() on the surviving ranks");
+}
+
 // --- Shared ---
 
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
@@ -181,6 +315,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
       as_here, costs, rank_control.policy_alone(), rank_control.crowd(), forced,
       std::move(group_clock), std::move(as_processes));
   group->joined.assign(members.size(), true);
+  if (self == nullptr) return group;
   group->parent = self;
   group->rank_control.depend_on(self->rank_control, options.ends_parent, std::move(who));
   return group;
@@ -191,8 +326,14 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     std::size_t there, const SplitOptions& options, Waiter& waiter) {
   const bool meets =
       std::any_of(members.begin(), members.end(), [&](Rank r) { return is_elsewhere(r); });
+  const bool shrinks = key.color == kSurvivors;
   std::unique_lock<std::mutex> lock;
-  if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
+  const auto take_lock = [&]() -> Status {
+    if (!shrinks) return lock_for_call(lock, waiter);
+    lock = std::unique_lock(mutex);  // no rank plans a call now
+    return {};
+  };
+  if (Status locked = take_lock(); !locked.ok()) return locked;
   const auto [place, first] = groups.try_emplace(key);
   Group& group = place->second;  // stays valid until the last rank here has found it
   if (first) {
@@ -200,8 +341,8 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     for (Rank& r : group.awaited) r = is_elsewhere(r) ? -1 : r;
     // Other groups may be made meanwhile.
     lock.unlock();
-    auto made =
-        meets ? meet_group(self, key, members, options) : make_group(self, members, options);
+    auto made = meets ? meet_group(self, key, members, options)
+                      : make_group(shrinks ? nullptr : self, members, options);
     lock.lock();
     if (made.ok()) {
       group.shared = std::move(*made);
@@ -219,9 +360,11 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
   Idling idling(rank_control.policy());
   while (group.shared == nullptr && group.refusal.ok()) {
     lock.unlock();
-    if (Status status = may_go_on_planning(waiter); !status.ok()) return status;
+    // The thread that makes the survivors' group gives up by itself.
+    if (Status status = shrinks ? Status() : may_go_on_planning(waiter); !status.ok())
+      return status;
     idling.once();
-    if (Status locked = lock_for_call(lock, waiter); !locked.ok()) return locked;
+    if (Status locked = take_lock(); !locked.ok()) return locked;
   }
   const auto found = group.shared;
   const Status refusal = group.refusal;
@@ -339,9 +482,15 @@ Result<std::unique_ptr<Member>> Grid::across(const std::vector<std::string>& nam
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
     const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,
     const SplitOptions& options) {
+  const bool shrinks = key.color == kSurvivors;
   const auto may_wait = [&]() -> Status {
-    if (rank_control.aborted()) return rank_control.reason();
+    if (!shrinks && rank_control.aborted()) return rank_control.reason();
     for (const Rank r : members) {
+      if (shrinks && rank_control.ballot(r).has_taken(key.split + 1)) {
+        return make_error(Code::rank_lost, [&] {
+          return "rank " + std::to_string(r) + " has given up the meeting of the survivors";
+        });
+      }
       if (!rank_control.has_left(r) && !rank_control.is_lost(r)) continue;
       return make_error(Code::rank_lost, [&] {
         return "rank " + std::to_string(r) +
@@ -356,7 +505,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
                                  posts_of_processes(static_cast<int>(members.size()), costs),
                                  deadline_after(now_ns(), rank_control.timeout_ns()), may_wait);
   if (!met.ok()) return met.status();
-  auto made = make_group(self, members, options, *met);
+  auto made = make_group(shrinks ? nullptr : self, members, options, *met);
   if (!made.ok()) return (*met)->fail(made.status());
   if (Status status = (*met)->begin(); !status.ok()) return status;
   return made;

@@ -17,6 +17,12 @@
 // for the timeout. If another process ends the parent, ranks of the group notice it when they begin
 // their next call or after 50 ms of waiting.
 //
+// Member::shrink() makes the communicator of the ranks that survive the loss of others. It is
+// split() among the survivors, who first agree on who they are (Agreement in rank_control.h):
+//
+//   Status s = me.all_reduce(std::span(x));
+//   if (s.code() == rankine::Code::rank_lost) me_now = me.shrink().value();
+//
 // Threads: one thread at a time uses a member and all members split from it, because a wait on one
 // of them advances the started calls of the others. A group with `own_thread` is the exception.
 #pragma once

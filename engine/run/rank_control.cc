@@ -19,6 +19,11 @@ Status told_below(const Status& reason) {
   });
 }
 
+// A survivor's word in an agreement: the step, the use in two bits, and the value in 32.
+std::uint64_t word_of(std::uint32_t step, Agreement::Use use, std::uint32_t value) {
+  return std::uint64_t{step} << 34 | std::uint64_t{static_cast<std::uint32_t>(use)} << 32 | value;
+}
+
 Status told_above(const std::string& who, const Status& reason) {
   return make_error(reason.code(), [&] { return "among " + who + ": " + reason.text(); });
 }
@@ -241,6 +246,28 @@ void RankControl::leave(Rank r) {
 }
 
 void RankControl::come_back(Rank r) { wake_futex(r).left.store(false, std::memory_order_relaxed); }
+
+bool Agreement::take_step(Use use, std::uint32_t value) {
+  Ballot& mine = rank_control_.ballot(rank_);
+  // Relaxed: only this rank takes its steps; another rank may declare it out.
+  std::uint32_t seen = mine.state.load(std::memory_order_relaxed);
+  if ((seen & Ballot::kOut) != 0) return false;
+  decision_.step = step_ = seen / 2 + 1;
+  word_ = word_of(step_, use, value);
+  // This thread plays the rank now: RankControl::is_lost(). The exchange below publishes both.
+  rank_control_.record(rank_).thread.store(thread_id(), std::memory_order_relaxed);
+  mine.said[step_ & 1].store(word_, std::memory_order_relaxed);
+  // Release: pairs with is_complete().
+  return mine.state.compare_exchange_strong(seen, 2 * step_, std::memory_order_release);
+}
+
+void Agreement::add(std::uint64_t word) {
+  // A word of step_ + 2: that rank waits no longer for this one.
+  is_overtaken_ = is_overtaken_ || word >> 34 != word_ >> 34;
+  decision_.survivors.push_back(next_);
+  decision_.value &= static_cast<std::uint32_t>(word);
+  decision_.same_use = decision_.same_use && word >> 32 == word_ >> 32;
+}
 
 const char* RankControl::algorithm_of(const CallRecord::What& what) const {
   const char* const said = what.algorithm.load(std::memory_order_relaxed);

@@ -1,7 +1,7 @@
 // The rank_control is the shared state of a communicator's ranks: progress counters, buffer
 // addresses, call records, futex bells and the way to abort. This header also holds its parts: the
-// list of dependent communicators, the record of slow waits, and the interface to ranks that are
-// processes.
+// list of dependent communicators, the record of slow waits, the interface to ranks that are
+// processes, and the agreement of the survivors.
 #pragma once
 
 #include <array>
@@ -329,6 +329,18 @@ struct alignas(kCacheLine) Parked {
   Atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner
 };
 
+// Ballot is a rank's part of the agreements (Agreement below).
+struct alignas(kCacheLine) Ballot {
+  Atomic<std::uint32_t> state{0};      // twice the number of its last step, and kOut
+  Atomic<std::uint64_t> said[2] = {};  // by the step's last bit: the words of its last two steps
+  static constexpr std::uint32_t kOut = 1;
+  // Relaxed: says only that the rank waits for no earlier step.
+  bool has_taken(std::uint64_t step) const {
+    return state.load(std::memory_order_relaxed) / 2 >= step;
+  }
+};
+static_assert(sizeof(Ballot) == kCacheLine);
+
 // All lines of one rank.
 struct RankLines {
   Counter progress;
@@ -338,8 +350,9 @@ struct RankLines {
   Parked parked;
   StagingTimes staging;
   FormTimes form_times;
+  Ballot ballot;
 };
-static_assert(sizeof(RankLines) == 8 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
+static_assert(sizeof(RankLines) == 9 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
 
 // Memory for the lines of all ranks; rank r's lines are at base + r * stride. Zeroed, aligned to a
 // cache line. The caller owns it and must keep it as long as the RankControl lives.
@@ -393,6 +406,7 @@ class RankControl {
   Parked& parked(Rank r) { return lines(r).parked; }
   StagingTimes& staging(Rank r) { return lines(r).staging; }
   FormTimes& form_times(Rank r) { return lines(r).form_times; }
+  Ballot& ballot(Rank r) { return lines(r).ballot; }
   SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
   const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
 
@@ -548,6 +562,85 @@ class RankControl {
   std::string who_;
   std::vector<bool> left_out_;  // empty: none
 };
+
+// Agreement is one step in which the surviving ranks of a communicator decide who survives, and
+// exchange a value. It works after an abort, and ranks may die between any two of its instructions.
+//
+// Every rank takes the same steps, numbered from 1. For each rank and step the first of two
+// compare-exchanges on the rank's ballot decides, for all ranks and for ever: the rank takes the
+// step, or another rank, which finds it lost, declares it out. A rank that is out takes no further
+// step. So the survivors of step k are the ranks whose ballots have reached k, and every survivor
+// finds the same ones. No rank begins step k + 1 before every other rank has taken step k or is
+// out; therefore two values per rank suffice.
+class Agreement {
+ public:
+  enum class Use : std::uint32_t { agree, shrink, confirm };
+  struct Decision {
+    std::uint32_t step = 0;
+    std::vector<Rank> survivors;              // in order
+    std::uint32_t value = ~std::uint32_t{0};  // bitwise AND of the survivors' values
+    bool same_use = true;                     // false: the survivors' uses differ
+  };
+
+  Agreement(RankControl& rank_control, Rank rank) : rank_control_(rank_control), rank_(rank) {}
+
+  // Takes the rank's next step. False: the rank is out. Call it once.
+  bool take_step(Use use, std::uint32_t value);
+  // Looks once. True: each rank has taken the step or is out. `is_lost(q)` is asked for ranks that
+  // have not come; a rank for which it is true is out.
+  template <class IsLost>
+  bool is_complete(const IsLost& is_lost) {
+    for (; next_ < rank_control_.ranks(); ++next_) {
+      Ballot& its = rank_control_.ballot(next_);
+      // Acquire: pairs with take_step().
+      std::uint32_t seen = its.state.load(std::memory_order_acquire);
+      if (!has_taken(seen, step_) && (seen & Ballot::kOut) == 0) {
+        if (!is_lost(next_)) return false;
+        // Relaxed: a rank that is out publishes nothing. If the exchange fails, the rank has taken
+        // the step or another rank has declared it out.
+        its.state.compare_exchange_strong(seen, seen | Ballot::kOut, std::memory_order_relaxed);
+        seen = its.state.load(std::memory_order_acquire);  // pairs with take_step()
+      }
+      if (has_taken(seen, step_)) add(its.said[step_ & 1].load(std::memory_order_relaxed));
+    }
+    return true;
+  }
+  // After is_complete(). nullptr: the other ranks have declared this rank out, and have gone on.
+  const Decision* decision() const { return is_overtaken_ ? nullptr : &decision_; }
+
+  std::uint32_t step() const { return step_; }
+
+ private:
+  static bool has_taken(std::uint32_t state, std::uint32_t step) { return state / 2 >= step; }
+  void add(std::uint64_t word);  // the word of rank next_
+
+  RankControl& rank_control_;
+  const Rank rank_;
+  std::uint32_t step_ = 0;
+  Rank next_ = 0;  // earlier ranks have taken the step or are out
+  Decision decision_;
+  std::uint64_t word_ = 0;  // of this step
+  bool is_overtaken_ = false;
+};
+
+// The steps of a shrink. The survivors decide who they are, make their communicator, and confirm
+// it; they repeat this if a rank dies meanwhile. `decide(use, value)` takes a step and returns its
+// Decision as a std::optional, or nullopt if this rank cannot go on. `make(decision)` makes the
+// communicator of these survivors and returns kMade and kMayRepeat.
+inline constexpr std::uint32_t kMade = 1, kMayRepeat = 2;
+// Returns the last decision: its value has kMade if each survivor has the communicator, otherwise
+// some survivor can never make one.
+template <class Decide, class Make>
+std::optional<Agreement::Decision> shrink_in_steps(const Decide& decide, const Make& make) {
+  auto decided = decide(Agreement::Use::shrink, kMade | kMayRepeat);
+  while (decided) {
+    const std::vector<Rank> members = decided->survivors;
+    decided = decide(Agreement::Use::confirm, make(*decided));
+    if (!decided || (decided->value & kMayRepeat) == 0) break;
+    if ((decided->value & kMade) != 0 && decided->survivors == members) break;
+  }
+  return decided;
+}
 
 // A put-down call was started and waits for later: no thread works on it, and any thread may resume
 // it. CallRecord::thread is then kPutDown instead of a thread id.

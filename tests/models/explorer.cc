@@ -319,6 +319,7 @@ void Explorer::come_to(Act act, const void* word) {
   self().act = act;
   self().word = word;
   self().tried = 0;
+  self().last_act = act;
   pass_on();
 }
 
@@ -381,6 +382,7 @@ std::uint64_t Explorer::load(const void* word, std::uint64_t newest, std::memory
   Thread& me = self();
   std::size_t oldest = std::max<std::size_t>(me.view.oldest[w], me.tried);
   if (order == std::memory_order_seq_cst) oldest = std::max(oldest, history.sequential);
+  if (me.last_act == Act::write) oldest = history.count - 1;  // a failed compare-exchange
   const std::size_t seen =
       history.count - 1 - choose(oldest < history.count ? history.count - oldest : 1);
   const Value& value = history.values[seen];

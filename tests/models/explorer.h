@@ -153,6 +153,7 @@ class Explorer final : public Machine {
   struct Thread {
     State state = State::ready;
     Act act = Act::nothing;
+    Act last_act = Act::nothing;
     const void* word = nullptr;
     std::uint8_t tried = 0;  // a load: the values before this one have been tried
     std::int64_t until = 0;  // asleep, dozing

@@ -104,7 +104,7 @@ class Atomic {
              const Site& site = Site::current()) {
     return modify([=](T value) { return static_cast<T>(value | operand); }, order, site);
   }
-  // On failure `expected` is the newest value; no code here looks at it.
+  // On failure `expected` is the newest value.
   bool compare_exchange_strong(T& expected, T value,
                                std::memory_order order = std::memory_order_seq_cst,
                                const Site& site = Site::current()) {

@@ -1,10 +1,15 @@
 #include "tests/models/explorer.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
@@ -462,6 +467,97 @@ void end_both_ways(Explorer& x, bool both) {
   below.depend_no_more();
 }
 
+// Ranks take steps, or shrink their communicator, and declare each rank out that has not come when
+// they look. So a rank may be declared out at any time, whether it has died or not; and a rank that
+// dies is one that comes no more, which each execution with a late rank contains. Ranks that have a
+// decision of a step have the same one, and are among its survivors.
+// The first `shrinks` ranks shrink; the others take `steps` steps, and die.
+void survivors(Explorer& x, int ranks, std::uint32_t steps, Rank shrinks) {
+  RankControl rank_control(ranks, kParks, kMinute, true);
+  using Decisions = std::vector<std::optional<Agreement::Decision>>;
+  std::array<Decisions, 3> found;
+  std::array<std::uint32_t, 3> shrunk_in{};
+  std::array<bool, 3> misses{};
+  const auto rank = [&](Rank r) {
+    Decisions& mine = found[static_cast<std::size_t>(r)];
+    mine.resize(10);
+    const auto decide = [&](Agreement::Use use, std::uint32_t value) {
+      Agreement agreement(rank_control, r);
+      std::optional<Agreement::Decision> out;
+      if (!agreement.take_step(use, value)) return out;
+      x.require(agreement.is_complete([](Rank) { return true; }), "a look that does not end");
+      const Agreement::Decision* decision = agreement.decision();
+      if (decision != nullptr) out = *decision;
+      misses[static_cast<std::size_t>(r)] = decision == nullptr;
+      return mine[agreement.step()] = out;
+    };
+    if (r < shrinks) {
+      const auto done = shrink_in_steps(
+          decide, [](const Agreement::Decision&) { return kMade | kMayRepeat; });
+      if (done) shrunk_in[static_cast<std::size_t>(r)] = done->step;
+      return;
+    }
+    for (std::uint32_t i = 1; i <= steps; ++i) {
+      const std::uint32_t value = ~(std::uint32_t{1} << r | std::uint32_t{8} << i);
+      if (!decide(Agreement::Use::agree, shrinks > 0 ? kMade | kMayRepeat : value)) return;
+    }
+  };
+  std::vector<std::function<void()>> threads;
+  for (Rank r = 0; r < ranks; ++r) threads.push_back([&rank, r] { rank(r); });
+  x.run(std::move(threads));
+  for (Rank r = 0; r < ranks; ++r) {
+    const bool is_out = (rank_control.ballot(r).state.load() & Ballot::kOut) != 0;
+    x.require(is_out || !misses[static_cast<std::size_t>(r)], "a word of the step is missing");
+  }
+  std::uint32_t last = 0;  // the step in which ranks end their shrink
+  for (std::uint32_t i = 1; i < 10; ++i) {
+    const Agreement::Decision* first = nullptr;
+    for (Rank r = 0; r < ranks; ++r) {
+      const auto& one = found[static_cast<std::size_t>(r)][i];
+      if (!one) continue;
+      const auto& members = one->survivors;
+      if (first == nullptr) first = &*one;
+      x.require(members == first->survivors && one->value == first->value && one->step == i,
+                "two decisions of one step");
+      x.require(std::count(members.begin(), members.end(), r) == 1, "a survivor of others alone");
+      std::uint32_t said = ~(std::uint32_t{8} << i);
+      for (const Rank q : members) said &= ~(std::uint32_t{1} << q);
+      x.require(shrinks > 0 || one->value == said, "not what the survivors have said");
+    }
+    for (Rank r = 0; r < ranks && first != nullptr; ++r) {
+      if (shrunk_in[static_cast<std::size_t>(r)] != i) continue;
+      x.require(last == 0 || last == i, "two communicators of survivors");
+      last = i;
+    }
+  }
+}
+
+// A rank waits for ranks that die: before their step, or after it.
+void wait_for_the_dying(Explorer& x, std::array<bool, 2> take_step) {
+  RankControl rank_control(3, kParks, kMinute, true);
+  std::array<Atomic<bool>, 3> dead{};
+  const auto dies = [&](std::size_t r) {
+    if (take_step[r - 1])
+      Agreement(rank_control, static_cast<Rank>(r)).take_step(Agreement::Use::agree, 0);
+    dead[r].store(true, std::memory_order_release);
+  };
+  x.run({[&] {
+           Agreement agreement(rank_control, 0);
+           x.require(agreement.take_step(Agreement::Use::agree, 1), "a living rank is out");
+           while (!agreement.is_complete([&](Rank q) {
+             return dead[static_cast<std::size_t>(q)].load(std::memory_order_acquire);
+           })) {
+             rest();
+           }
+           const Agreement::Decision* decision = agreement.decision();
+           const std::size_t others = (take_step[0] ? 1U : 0U) + (take_step[1] ? 1U : 0U);
+           x.require(decision != nullptr && decision->survivors.size() == 1 + others &&
+                         decision->value == (others == 0 ? 1U : 0U),
+                     "not the ranks that have taken the step");
+         },
+         [&] { dies(1); }, [&] { dies(2); }});
+}
+
 struct Told {
   Plain memory;
   int times = 0;
@@ -782,6 +878,18 @@ std::vector<Scenario> scenarios() {
         [=](Explorer& x) { depends(x, true, both_ways); });
     add(both_ways ? "both end" : "the one below ends",
         [=](Explorer& x) { end_both_ways(x, both_ways); });
+  }
+  add("survivors: three ranks, a step", [](Explorer& x) { survivors(x, 3, 1, 0); });
+  add("survivors: two ranks, three steps", [](Explorer& x) { survivors(x, 2, 3, 0); });
+  add("survivors: two ranks shrink", [](Explorer& x) { survivors(x, 2, 0, 2); });
+  add("survivors: one of three ranks shrinks", [](Explorer& x) { survivors(x, 3, 1, 1); });
+  all.back().is_large = true;
+  for (const auto& [one, other] : {std::pair(false, false), std::pair(false, true),
+                                   std::pair(true, false), std::pair(true, true)}) {
+    add(
+        std::string("survivors: ranks die ") + (one ? "after" : "before") + " and " +
+            (other ? "after" : "before") + " a step",
+        [=](Explorer& x) { wait_for_the_dying(x, {one, other}); }, true);
   }
   add("dependents: taken out", taken_out);
   add("dependents: put in", [](Explorer& x) { put_in(x, 0); });

@@ -154,6 +154,38 @@ rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) noexce
   return result;
 }
 
+rkResult_t rkCommShrink(rkComm_t comm, rkComm_t* part) noexcept {
+  return guarded("rkCommShrink", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    if (part == nullptr) return is_null("part");
+    handle->check_not_finalized();
+    if (in_group()) throw Refusal{rkInvalidUsage, "a group is open; call it outside of groups"};
+    auto member = handle->member->shrink({.own_thread = true});
+    if (!member.ok()) return member.status();
+    *part = add_rank(std::move(*member), handle->among_processes);
+    return {};
+  });
+}
+
+rkResult_t rkCommAgree(rkComm_t comm, unsigned int value, unsigned int* all) noexcept {
+  return guarded("rkCommAgree", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    if (all == nullptr) return is_null("all");
+    handle->check_not_finalized();
+    if (in_group()) throw Refusal{rkInvalidUsage, "a group is open; call it outside of groups"};
+    const auto agreed = handle->member->agree(value);
+    if (agreed.ok()) *all = *agreed;
+    return agreed.status();
+  });
+}
+
+rkResult_t rkCommRevoke(rkComm_t comm) noexcept {
+  return guarded("rkCommRevoke", [&]() -> Status {
+    BorrowedRank(comm, BorrowedRank::As::reader)->member->revoke();
+    return {};
+  });
+}
+
 rkResult_t rkCommFinalize(rkComm_t comm) noexcept {
   return guarded("rkCommFinalize", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);

@@ -20,8 +20,8 @@
  * rowElements. After rkInvalidArgument and rkInvalidUsage nothing has happened and the communicator
  * stays usable (but other ranks wait for this call until their deadline). Every other error ends
  * the communicator on all its ranks: each of their calls returns the same result, outputs are
- * undefined, and the ranks can only call rkCommDestroy(). Pointers must not be NULL unless a
- * function says otherwise.
+ * undefined, and the ranks can only call rkCommShrink(), rkCommAgree() and rkCommDestroy().
+ * Pointers must not be NULL unless a function says otherwise.
  *
  * Buffers belong to the caller and need no alignment. Calls may be in place: with in == out
  * (all-reduce, reduce, broadcast, all-to-all), with in at the rank's own block of out (all-gather,
@@ -30,7 +30,7 @@
  *
  * Threads. One rank's handle is used by one thread at a time; a second thread gets rkInvalidUsage.
  * Exceptions, which may be called at any time: rkCommAbort, rkCommAbortFromSignal, rkCommFail,
- * rkCommGetAsyncError, rkCommCount, rkCommUserRank, rkCommCpu, rkCommPortsInUse and
+ * rkCommRevoke, rkCommGetAsyncError, rkCommCount, rkCommUserRank, rkCommCpu, rkCommPortsInUse and
  * rkCommFlightRecord. An invalid or destroyed handle is an error; it is never dereferenced.
  *
  * The end of a thread. A rank that cannot continue must report it: rkCommFail(), rkCommFinalize()
@@ -83,7 +83,7 @@ enum rkResult_t RK_INT_ENUM {
   rkMismatch = 8,        /* ranks made different calls; finished */
   rkTimeout = 9,         /* a deadline passed; finished */
   rkRankLost = 10,       /* a rank left while others needed it; finished */
-  rkAborted = 11,        /* rkCommAbort was called; finished */
+  rkAborted = 11,        /* rkCommAbort or rkCommRevoke was called; finished */
   rkOutOfMemory = 12,    /* memory for the call is missing; finished */
   rkForked = 13          /* this process was forked from the rank's process */
 };
@@ -325,6 +325,20 @@ RK_API rkResult_t rkCommPortsInUse(rkComm_t comm, int* mostSent, int* mostReceiv
  * started on the part make progress in calls of the part and in waits for its requests, not in
  * calls of comm. */
 RK_API rkResult_t rkCommSplit(rkComm_t comm, int color, int key, rkComm_t* part) RK_NOEXCEPT;
+
+/* Ranks that go on after others are lost, as in MPI's ULFM. rkCommShrink() and rkCommAgree() work
+ * before and after the end of comm; all surviving ranks call them in the same order, outside of
+ * groups. They wait for each rank that is neither lost nor finalized, at most for comm's timeout: a
+ * rank that has not come then counts as lost. rkRankLost: the others have gone on without this
+ * rank; its process should end. rkMismatch: some ranks called the other function. */
+/* *part: a new communicator of the survivors, in the order of their ranks and with comm's timeouts.
+ * It does not end with comm, and comm may be destroyed. */
+RK_API rkResult_t rkCommShrink(rkComm_t comm, rkComm_t* part) RK_NOEXCEPT;
+/* *all: the bitwise AND of the survivors' values, the same on all of them. */
+RK_API rkResult_t rkCommAgree(rkComm_t comm, unsigned int value, unsigned int* all) RK_NOEXCEPT;
+/* Ends comm on all ranks, from any thread: each wait returns rkAborted at once. The handle stays,
+ * for rkCommShrink(). */
+RK_API rkResult_t rkCommRevoke(rkComm_t comm) RK_NOEXCEPT;
 
 /* Declares that the rank makes no more calls; afterwards only rkCommDestroy() is allowed. Ranks
  * that still need it, now or later, get rkRankLost; data of its earlier calls stay available.

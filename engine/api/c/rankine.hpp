@@ -384,6 +384,21 @@ class Member {
     check(rkCommSplit(comm_, color, key, &part.comm_));
   }
 
+  // A member of a new communicator of the surviving ranks; see rkCommShrink().
+  Member shrink() {
+    rkComm_t part = nullptr;
+    check(rkCommShrink(comm_, &part));
+    return Member(part);
+  }
+  // The bitwise AND of the survivors' values; see rkCommAgree().
+  unsigned int agree(unsigned int value) {
+    unsigned int all = 0;
+    check(rkCommAgree(comm_, value, &all));
+    return all;
+  }
+  // Ends all calls of all ranks, from any thread; see rkCommRevoke().
+  void revoke() { check(rkCommRevoke(comm_)); }
+
   void set_call_options(const rkCallOptions_t& options) {
     check(rkCommSetCallOptions(comm_, &options));
   }

@@ -1154,9 +1154,9 @@ Ref collect(int is_prepared, PyObject* called, PyObject* arguments, PyObject* op
 PyMethodDef functions[] = {
     F(rkAllToAllDisplaced), F(rkBucketsAdd), F(rkBucketsAddUnused), F(rkBucketsAllReduce),
     F(rkBucketsCreate), F(rkBucketsDestroy), F(rkBucketsFlush), F(rkBucketsGetCalls),
-    F(rkBucketsWait), F(rkCommAbort), F(rkCommCompute), F(rkCommCount), F(rkCommCpu),
-    F(rkCommDestroy), F(rkCommFail), F(rkCommGetAsyncError), F(rkCommGetOrder), F(rkCommModelTime),
-    F(rkCommPinThread), F(rkCommPortsInUse), F(rkCommProgress), F(rkCommSplit), F(rkCommUserRank),
+    F(rkBucketsWait), F(rkCommAbort), F(rkCommAgree), F(rkCommCompute), F(rkCommCount),
+    F(rkCommCpu), F(rkCommDestroy), F(rkCommFail), F(rkCommGetAsyncError), F(rkCommGetOrder), F(rkCommModelTime),
+    F(rkCommPinThread), F(rkCommPortsInUse), F(rkCommProgress), F(rkCommRevoke), F(rkCommShrink), F(rkCommSplit), F(rkCommUserRank),
     F(rkEpilogueApply), F(rkEpilogueDestroy), F(rkGetVersion), F(rkRedOpCreatePreMulSum),
     F(rkRedOpDestroy), F(rkRequestFree), F(rkRequestGetOrders), F(rkRequestStart), F(rkRequestTest),
     F(rkRequestWait), F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue),

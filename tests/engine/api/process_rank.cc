@@ -522,6 +522,10 @@ int groups(const CallArguments& given) {
   }
   if (Status s = nest(*joined.member); !s.ok()) return say(s);
   if (Status s = along_a_grid(*joined.member); !s.ok()) return say(s);
+  auto survivors = joined.member->shrink();
+  if (!survivors.ok()) return say(survivors.status());
+  if ((*survivors)->ranks() != given.ranks) return say("lost ranks");
+  if (Status s = add_up(**survivors, 1000, 3); !s.ok()) return say(s);
   return say(joined.member->barrier());
 }
 
@@ -576,6 +580,51 @@ int leave_before(const CallArguments& given) {
 int killed_dividing(const CallArguments& given) {
   return work_until_killed(given, given.at > 0 ? given.at + 100 * given.rank : 0,
                            [](Member& me, std::size_t) { return divide(me, 2); });
+}
+
+// One rank after the other is killed, at any time, until one is left; `at` chooses the times and
+// the last rank. The survivors shrink each time. Some are killed while they shrink.
+int survive_kills(const CallArguments& given) {
+  const Joined joined = join(given.options());
+  const Rank last_rank = given.at % given.ranks;
+  std::unique_ptr<Member> smaller;
+  Member* now = joined.member.get();
+  std::int64_t slowest_us = 0;
+  int shrinks = 0;
+  for (; now->ranks() > 1; ++shrinks) {
+    std::minstd_rand random(static_cast<unsigned>(1000 * given.at + now->ranks()));
+    const int after_us[] = {static_cast<int>(random() % 20'000),
+                            static_cast<int>(random() % 150'000)};
+    std::vector<std::int32_t> there(static_cast<std::size_t>(now->ranks()));
+    const std::int32_t self = given.rank;
+    Status status = now->all_gather(std::span<const std::int32_t>(&self, 1), std::span(there));
+    if (status.ok()) {
+      if (!std::is_sorted(there.begin(), there.end()) ||
+          std::count(there.begin(), there.end(), self) != 1) {
+        return say("wrong survivors");
+      }
+      std::erase(there, last_rank);
+      for (std::size_t i = 0; i < std::min<std::size_t>(2, there.size()); ++i) {
+        if (there[there.size() - 1 - i] != self) continue;
+        std::thread([us = after_us[i]] {
+          std::this_thread::sleep_for(std::chrono::microseconds(us));
+          kill(getpid(), SIGKILL);
+        }).detach();
+      }
+    }
+    while (status.ok()) status = add_up(*now, 1000, 1);
+    if (status.code() != Code::rank_lost) return say(status);
+    const auto begin = std::chrono::steady_clock::now();
+    auto made = now->shrink();
+    if (!made.ok()) return say(made.status());
+    const auto took = std::chrono::steady_clock::now() - begin;
+    slowest_us = std::max<std::int64_t>(
+        slowest_us, std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+    smaller = std::move(*made);
+    now = smaller.get();
+  }
+  return say("alone after " + std::to_string(shrinks) + " shrinks, the slowest " +
+             std::to_string(slowest_us) + " us");
 }
 
 // Messages between two ranks that are processes.
@@ -833,6 +882,7 @@ const Plays& plays() {
          return killed_dividing(one);
        }},
       {"groups_all_killed_at", killed_dividing},
+      {"survives_kills", survive_kills},
       {"messages", messages},
       {"message_outlives", message_outlives},
       {"messages_killed_at", messages_until_killed},

@@ -269,6 +269,39 @@ TEST(Groups, AreNotWaitedForWhereOneHasEnded) {
   }
 }
 
+// Files that other tests leave at this moment are theirs to remove.
+void expect_no_unowned_names() {
+  int left = 0;
+  for (int looks = 0; looks < 100; ++looks) {
+    left = unowned_names();
+    if (left == 0) break;
+    usleep(50'000);
+  }
+  EXPECT_EQ(left, 0);
+}
+
+// 4 kills a turn.
+TEST(Shrink, LeavesTheSurvivorsOfEachKill) {
+  constexpr int kRanks = 5;
+  const auto turns = static_cast<int>(budgeted(5, 250));
+  for (int turn = 1; turn <= turns; ++turn) {
+    const std::string name = fresh_name();
+    std::vector<Spawned> ranks;
+    for (int r = 0; r < kRanks; ++r) ranks.push_back(rank(name, r, kRanks, "survives_kills", turn));
+    const std::vector<std::string> said = told(ranks);
+    for (int r = 0; r < kRanks; ++r) {
+      if (r == turn % kRanks) {
+        EXPECT_TRUE(said[r].starts_with("alone after ")) << turn << ": " << said[r];
+        std::printf("%d kills: %s", kRanks - 1, said[r].c_str());
+      } else {
+        EXPECT_EQ(said[r], "(signal 9)") << turn;
+      }
+    }
+    EXPECT_FALSE(exists(name)) << turn;
+  }
+  expect_no_unowned_names();
+}
+
 // If all ranks of a file were killed, the next communicator removes the file.
 TEST(Groups, LeaveNothingWhereAllAreKilled) {
   const Sample sample("all killed", 3);
@@ -282,14 +315,7 @@ TEST(Groups, LeaveNothingWhereAllAreKilled) {
   }
   const std::string name = fresh_name();
   { const auto made = Communicator::create({.ranks = 1, .rank = 0, .name = name}).value(); }
-  // Files that other tests leave at this moment are theirs to remove.
-  int left = 0;
-  for (int looks = 0; looks < 100; ++looks) {
-    left = unowned_names();
-    if (left == 0) break;
-    usleep(50'000);
-  }
-  EXPECT_EQ(left, 0);
+  expect_no_unowned_names();
 }
 
 // --- Meetings ---

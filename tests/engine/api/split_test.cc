@@ -24,6 +24,7 @@
 #include "numa/placement.h"
 #include "numa/system_calls.h"
 #include "numa/topology.h"
+#include "tests/budget.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
@@ -236,6 +237,170 @@ TEST(Split, RankThatNeverTakesItsPlaceIsLost) {
     });
     EXPECT_TRUE(results[1].ok()) << results[1].text();
     EXPECT_EQ(results[0].code(), Code::rank_lost) << results[0].text();
+  }
+}
+
+// --- Survivors ---
+
+// Shrinks, and returns the sum of 1 << (rank before) over the survivors.
+std::int32_t survivors_of(Member& me) {
+  const auto smaller = me.shrink({.timeout = kLong}).value();
+  return sum_of(*smaller, 1 << me.rank());
+}
+
+TEST(Shrink, LeavesAHealthyCommunicatorAsItIs) {
+  Ranks all({.ranks = 4, .timeout = kLong});
+  expect_ok(all.run([&](Member& me) -> Status {
+    for (int i = 0; i < 3; ++i) {
+      const auto same = me.shrink().value();
+      EXPECT_EQ(same->rank(), me.rank());
+      EXPECT_EQ(sum_of(*same, 1), 4);
+      EXPECT_EQ(me.agree(~(1U << me.rank())).value(), ~15U);
+    }
+    return me.barrier();
+  }));
+}
+
+TEST(Shrink, KeepsTheOthersOfALostRank) {
+  for (const std::vector<Rank>& lost : std::vector<std::vector<Rank>>{{1}, {0, 2}, {0, 1, 3}}) {
+    Ranks all({.ranks = 4, .timeout = kLong});
+    for (const Rank r : lost) all.drop(r);
+    std::int32_t wanted = 15;
+    for (const Rank r : lost) wanted -= 1 << r;
+    expect_ok(all.run([&](Member& me) -> Status {
+      EXPECT_EQ(me.barrier().code(), Code::rank_lost);
+      EXPECT_EQ(me.agree(~(1U << me.rank())).value(), ~static_cast<std::uint32_t>(wanted));
+      EXPECT_EQ(survivors_of(me), wanted);
+      return {};
+    }));
+  }
+}
+
+// A rank leaves while the others wait for it in shrink().
+TEST(Shrink, WaitsForARankUntilItLeaves) {
+  Ranks all({.ranks = 3, .timeout = kLong});
+  std::atomic<int> there{0};
+  expect_ok(all.run([&](Member& me) -> Status {
+    if (me.rank() == 2) {
+      while (there.load() < 2) std::this_thread::yield();
+      all.drop(2);
+      return {};
+    }
+    ++there;
+    EXPECT_EQ(survivors_of(me), 3);
+    return {};
+  }));
+}
+
+TEST(Shrink, WorksInAGroupAndInASmallerCommunicator) {
+  Ranks all({.ranks = 5, .timeout = kLong});
+  expect_ok(all.run([&](Member& me) -> Status {
+    auto group = me.split(me.rank() == 0 ? kNoColor : 0, -me.rank()).value();
+    for (int lost = 4; group != nullptr && lost > 1; --lost) {
+      if (me.rank() == lost) {
+        group.reset();
+        break;
+      }
+      EXPECT_EQ(group->barrier().code(), Code::rank_lost);
+      auto smaller = group->shrink().value();
+      EXPECT_EQ(smaller->rank(), lost - 1 - me.rank());  // still in the order of keys
+      group = std::move(smaller);
+    }
+    EXPECT_EQ(group != nullptr ? sum_of(*group, me.rank()) : 1, 1);
+    return me.barrier();  // the communicator of all works
+  }));
+}
+
+TEST(Shrink, FollowsARevocationThatEndsEachWait) {
+  Ranks all({.ranks = 3, .timeout = kLong});
+  const auto results = all.run([&](Member& me) -> Status {
+    if (me.rank() == 0) {
+      wait_until_waiting(all.communicator(), 1);
+      wait_until_waiting(all.communicator(), 2);
+      me.revoke();
+    }
+    Status status = me.barrier();
+    EXPECT_EQ(survivors_of(me), 7);
+    return status;
+  });
+  expect_all(results, Code::aborted, {"rank 0 has revoked the communicator", "shrink()"});
+}
+
+// A rank that does not come within the timeout is lost, and is told so.
+TEST(Shrink, DoesNotWaitLongerThanTheTimeout) {
+  Ranks all({.ranks = 3, .timeout = 2000ms});
+  std::atomic<int> done{0};
+  expect_ok(all.run([&](Member& me) -> Status {
+    if (me.rank() > 0) {
+      EXPECT_EQ(survivors_of(me), 6);
+      ++done;
+      return {};
+    }
+    while (done.load() < 2) std::this_thread::yield();
+    const auto late = me.shrink();
+    EXPECT_EQ(late.status().code(), Code::rank_lost);
+    expect_words(late.status(), {"rank 0 is no survivor", "within 2000 ms", "start a new one"});
+    EXPECT_EQ(me.agree(1).status().code(), Code::rank_lost);
+    return {};
+  }));
+}
+
+TEST(Shrink, RefusesWhatCannotBe) {
+  Ranks all({.ranks = 2, .timeout = kLong});
+  expect_all(all.run([&](Member& me) -> Status {
+    return me.rank() == 0 ? me.shrink().status() : me.agree(1).status();
+  }),
+             Code::mismatch, {"some survivors call agree() and others shrink()"});
+  expect_ok(all.run([&](Member& me) -> Status {
+    expect_refused(me.shrink({.timeout = -1ms}).status(), {"timeout is -1"});
+    expect_refused(me.shrink({.ends_parent = true}).status(), {"ends_parent is true"});
+    Status status;
+    me.group([&] { status = me.agree(1).status(); }).throw_if_error();
+    expect_refused(status, {"agree: a group() is open"});
+    EXPECT_EQ(survivors_of(me), 3);  // a refused call is no call
+    return {};
+  }));
+  all.drop(1);
+  EXPECT_TRUE(all.members()[0]->leave());
+  EXPECT_EQ(all.members()[0]->shrink().status().code(), Code::rank_lost);
+}
+
+// Ranks are lost at any time: before, in and after their shrink. The others find one another.
+TEST(Shrink, GoesOnWhileRanksAreLost) {
+  std::mt19937 random(7);
+  for (std::uint64_t turn = 0; turn < budgeted(20, 1000); ++turn) {
+    constexpr int kRanks = 6;
+    Ranks all({.ranks = kRanks, .timeout = kLong});
+    std::vector<int> lives(kRanks);
+    for (int& steps : lives) steps = static_cast<int>(random() % 6);
+    lives[turn % kRanks] = 100;
+    std::vector<std::int32_t> left(kRanks, 0);
+    expect_ok(all.run([&](Member& me) -> Status {
+      const auto self = static_cast<std::size_t>(me.rank());
+      std::unique_ptr<Member> now;
+      for (int step = 0; step < 12; ++step) {
+        if (step == lives[self]) {
+          now.reset();
+          all.drop(me.rank());
+          return {};
+        }
+        Member& last = now != nullptr ? *now : me;
+        if (step % 2 == 0) {
+          static_cast<void>(last.agree(1));
+          continue;
+        }
+        auto smaller = last.shrink();
+        if (!smaller.ok()) return smaller.status();
+        now = std::move(*smaller);
+      }
+      left[self] = sum_of(*now, 1 << me.rank());
+      return {};
+    }));
+    for (int r = 0; r < kRanks; ++r) {
+      if (lives[static_cast<std::size_t>(r)] == 100) {
+        EXPECT_EQ(left[static_cast<std::size_t>(r)], 1 << r) << turn;
+      }
+    }
   }
 }
 

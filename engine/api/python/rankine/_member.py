@@ -240,6 +240,22 @@ class Member(NotCopied, _engine.Rank):
         part = _engine.rkCommSplit(self._handle, number, whole("key", key))
         return None if part is None else Member(part, self._is_alone)
 
+    def shrink(self) -> Member:
+        """Returns this rank's member of a new communicator of the surviving ranks, in their order,
+        also after the end of this one. All survivors call it, not in a group; it waits for each rank
+        that is neither lost nor closed, at most for the communicator's timeout. Raises an Error with
+        Code.rank_lost if the others have gone on without this rank: let its process end."""
+        return Member(_engine.rkCommShrink(self._handle), self._is_alone)
+
+    def agree(self, value: int) -> int:
+        """Returns the bitwise AND of the surviving ranks' values (0 to 2**32 - 1), the same on all
+        of them; waits and raises as shrink()."""
+        return _engine.rkCommAgree(self._handle, whole("value", value, 0, 2**32 - 1))
+
+    def revoke(self) -> None:
+        """Ends all calls of all ranks with Code.aborted, from any thread; shrink() still works."""
+        _engine.rkCommRevoke(self._handle)
+
     def set_options(
         self,
         *,

@@ -487,6 +487,38 @@ TEST(C, AnAbortEndsACallOfAnotherThreadAndItsHandle) {
   EXPECT_EQ(rkBarrier(comms[1]), rkAborted);
 }
 
+TEST(C, SurvivorsGoOn) {
+  Comms comms(3);
+  EXPECT_EQ(rkCommDestroy(comms[1]), rkSuccess);
+  comms[1] = nullptr;
+  std::atomic<int> passed{0};
+  const auto survive = [&](int rank) {
+    rkComm_t comm = comms[rank], part = nullptr;
+    EXPECT_EQ(rkBarrier(comm), rkRankLost);
+    unsigned int all = 0;
+    EXPECT_EQ(rkCommAgree(comm, ~(1U << rank), &all), rkSuccess);
+    EXPECT_EQ(all, ~5U);
+    ASSERT_EQ(rkCommShrink(comm, &part), rkSuccess) << last_error();
+    int ranks = 0, self = -1;
+    EXPECT_EQ(rkCommCount(part, &ranks), rkSuccess);
+    EXPECT_EQ(rkCommUserRank(part, &self), rkSuccess);
+    EXPECT_EQ(ranks, 2);
+    EXPECT_EQ(self, rank / 2);
+    EXPECT_EQ(rkBarrier(part), rkSuccess) << last_error();
+    ++passed;
+    while (passed.load() < 2) std::this_thread::yield();
+    EXPECT_EQ(rank == 0 ? rkCommRevoke(part) : rkSuccess, rkSuccess);
+    EXPECT_EQ(rkBarrier(part), rkAborted);
+    EXPECT_NE(last_error().find("rank 0 has revoked the communicator"), std::string::npos);
+    EXPECT_EQ(rkCommDestroy(part), rkSuccess);
+  };
+  std::thread other([&] { survive(2); });
+  survive(0);
+  other.join();
+  EXPECT_EQ(rkCommShrink(comms[0], nullptr), rkInvalidArgument);
+  EXPECT_EQ(rkCommAgree(comms[0], 1, nullptr), rkInvalidArgument);
+}
+
 // --- Ranks that end. The deadline is an hour away.
 
 constexpr std::int64_t kHourMs = 3'600'000;

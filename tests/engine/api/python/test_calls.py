@@ -1,6 +1,7 @@
 """Every call gives its documented result, on every type of array."""
 
 import array
+import threading
 
 import numpy
 import pytest
@@ -268,6 +269,34 @@ def test_split(team):
         return part.rank, part.ranks, int(x[0]), none is None or none.ranks
 
     assert team().run(f) == [(1, 2, 2, True), (1, 2, 4, 3), (0, 2, 2, 3), (0, 2, 4, 3)]
+
+
+def test_survivors_go_on():
+    communicator = rankine.Communicator(3)
+    members = [communicator.join(r) for r in range(3)]
+    members[1].close()
+    passed = threading.Barrier(2)
+    found = {}
+
+    def survive(me):
+        with pytest.raises(rankine.Error):
+            me.barrier()
+        value = me.agree(0xFFFF ^ 1 << me.rank)
+        with me.shrink() as part:
+            x = numpy.array([me.rank], numpy.int32)
+            part.all_reduce(x)
+            part.barrier()
+            passed.wait()
+            part.revoke()
+            found[me.rank] = value, part.rank, part.ranks, int(x[0]), part.health()
+
+    threads = [threading.Thread(target=survive, args=(members[r],)) for r in (0, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    aborted = rankine.Code.aborted
+    assert found == {0: (0xFFFA, 0, 2, 2, aborted), 2: (0xFFFA, 1, 2, 2, aborted)}
 
 
 def test_pre_multiplied_sums(team):
