@@ -937,7 +937,17 @@ const Algorithm kCatalogue[] = {
 
 std::span<const Algorithm> catalogue() { return kCatalogue; }
 
+namespace {
+const Algorithm* written_algorithm = nullptr;
+}  // namespace
+
+void set_written_algorithm(const Algorithm* entry) { written_algorithm = entry; }
+
 const Algorithm* find_algorithm(Collective collective, std::string_view name) {
+  const Algorithm* written = written_algorithm;
+  if (written != nullptr && written->collective == collective && written->name == name) {
+    return written;
+  }
   for (const Algorithm& entry : kCatalogue) {
     if (entry.collective == collective && entry.name == name) return &entry;
   }

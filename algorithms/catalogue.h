@@ -64,6 +64,10 @@ std::span<const Algorithm> catalogue();
 // The entry with that collective and name, or nullptr.
 const Algorithm* find_algorithm(Collective collective, std::string_view name);
 
+// Makes one more entry known to find_algorithm(): a schedule from outside, for this process. The
+// entry must outlive all use of it; nullptr removes it. No thread may plan meanwhile.
+void set_written_algorithm(const Algorithm* entry);
+
 // The names of a collective's algorithms, for messages: "ring, direct".
 std::string algorithm_names(Collective collective);
 

@@ -17,7 +17,9 @@
 
 #include "algorithms/torus.h"
 #include "engine/base/files.h"
+#include "engine/base/json_text.h"
 #include "engine/base/units.h"
+#include "engine/cli/formats/formats.h"
 #include "engine/cli/table.h"
 #include "engine/cli/text.h"
 #include "engine/cli/tool.h"
@@ -26,6 +28,7 @@
 #include "engine/network/network_members.h"
 #include "engine/network/predict.h"
 #include "engine/network/wiring.h"
+#include "engine/read/verify.h"
 
 namespace rankine::tools {
 
@@ -277,9 +280,57 @@ Result<std::optional<WaitPolicy>> read_wait(std::string_view argument, std::stri
   return unknown_name(argument, text, kNames);
 }
 
+namespace {
+
+// Takes the schedule of a file as the algorithm.
+Status take_file(const std::string& file, AlgorithmArguments& a) {
+  const auto text = read_input("FILE", file, kMostJsonBytes);
+  if (!text.ok()) return text.status();
+  const auto written = read_schedule(*text);
+  if (!written.ok()) return invalid_argument(fmt::format("{}: {}", file, written.status().text()));
+  const CollectiveSpec& goal = written->goal;
+  if (goal.ranks > a.most_ranks) {
+    return invalid_argument(
+        fmt::format("{} has {} ranks; allowed are up to {}", file, goal.ranks, a.most_ranks));
+  }
+  static std::string name;
+  static Schedule schedule;
+  static std::optional<Algorithm> entry;
+  name = file;
+  schedule = written->schedule();
+  entry = Algorithm{.collective = goal.collective,
+                    .name = name,
+                    .make = [](const Params&) { return schedule; },
+                    .rounds = kComputed,
+                    .sent = kComputed,
+                    .received = kComputed,
+                    .send_ports = kComputed,
+                    .receive_ports = kComputed,
+                    .summary = "the schedule of the file",
+                    .citation = "a file",
+                    .other_bits = goal.same_bits ? "" : "the file says so"};
+  set_written_algorithm(&*entry);
+  a.written = &*entry;
+  a.begin.ranks = goal.ranks;
+  a.begin.root = goal.root;
+  if (goal.collective == Collective::send_recv) a.begin.peer = goal.peer;
+  return {};
+}
+
+}  // namespace
+
 Option add_algorithm_arguments(Command app, AlgorithmArguments& a, const AlgorithmHelp& help) {
-  Option first = add_argument(app, help.collective, a.collective, read_collective, "NAME",
-                              "collective; 'rankine list' shows all");
+  const auto read = [&a, files = help.files](std::string_view argument,
+                                             std::string_view text) -> Result<Collective> {
+    const bool is_file = text == "-" || text.find_first_of("./") != text.npos;
+    if (!files || !is_file) return read_collective(argument, text);
+    if (Status status = take_file(std::string(text), a); !status.ok()) return status;
+    return a.written->collective;
+  };
+  Option first = add_argument(
+      app, help.collective, a.collective, read, "NAME",
+      fmt::format("collective; 'rankine list' shows all{}",
+                  help.files ? "; or a file of a schedule, in any format of 'rankine check'" : ""));
   if (help.algorithms.empty()) {
     add_text(app, "--algo", a.algorithms, "NAME", "a name of the catalogue");
   } else {
@@ -521,6 +572,16 @@ Result<std::vector<Question>> questions_of(const QuestionArguments& a,
         return {};
       });
   if (!asked.ok()) return asked.status();
+  if (const Algorithm* written = a.algorithm.written; written != nullptr) {
+    const Params& params = asked->front().params;
+    const Schedule schedule = written->make(params);
+    const auto violation =
+        verify(schedule, goal_of(*written, params, schedule), {.economy = false});
+    if (violation) {
+      return invalid_argument(fmt::format("{} is wrong, as 'rankine check' shows: {}",
+                                          written->name, violation->text));
+    }
+  }
   std::vector<Question> questions;
   for (AskedAlgorithm& one : *asked) {
     questions.push_back({.algorithm = one.algorithm,

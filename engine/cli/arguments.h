@@ -179,6 +179,7 @@ struct AlgorithmHelp {
   std::string algorithms{};  // if several may be given; empty: one only
   std::string ranks = "ranks (8)";
   std::string root{};  // empty: the parameter's help
+  bool files = false;  // true: a file of a schedule may stand in place of the collective
 };
 // Adds the collective by position, --algo, and a flag for each parameter. Returns the collective's
 // option, so that the caller can require it.

@@ -16,6 +16,7 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/parameters.h"
+#include "algorithms/schedule/combine.h"
 #include "algorithms/torus.h"
 #include "engine/api/check.h"
 #include "engine/api/communicator_state.h"
@@ -229,6 +230,7 @@ Subcommand add_list(Command tool) {
 namespace {
 
 constexpr int kMostSvgRounds = 60;
+constexpr std::size_t kShownBytes = 64 << 10;
 
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
@@ -290,22 +292,23 @@ Status check_form(const ShowOptions& options) {
   std::vector<std::string_view> forms;
   if (!options.svg_file.empty()) forms.push_back("--svg");
   if (options.json) forms.push_back("--json");
-  if (options.text) forms.push_back("--text");
+  if (options.format != nullptr) forms.push_back("--format");
   if (options.plan && !options.json) forms.push_back("--plan");
   if (forms.size() > 1) {
     return invalid_argument(
         fmt::format("{} and {} are given; allowed is one of them", forms.front(), forms.back()));
   }
-  if (!options.plan && (options.rank || options.bytes || options.transport)) {
+  const bool sizes = options.bytes && options.format == nullptr;
+  if (!options.plan && (options.rank || sizes || options.transport)) {
     return invalid_argument("--rank, --bytes and --transport belong to --plan; add --plan");
   }
   if (options.plan && options.round) {
     return invalid_argument(
         fmt::format("--round is {}; --plan prints all rounds; leave out --round", *options.round));
   }
-  if (options.text && options.round) {
+  if (options.format != nullptr && options.round) {
     return invalid_argument(fmt::format(
-        "--round is {}; --text prints whole schedules only; leave out --round", *options.round));
+        "--round is {}; --format writes whole schedules only; leave out --round", *options.round));
   }
   if (options.transfers_only && !forms.empty()) {
     return invalid_argument(
@@ -360,7 +363,6 @@ Table ops_table(const Plan& plan, Rank rank) {
 // variables of the environment change nothing.
 Result<std::unique_ptr<CachedPlan>> plan_of(const ShowOptions& options, const Algorithm& entry,
                                             const Params& params) {
-  constexpr std::size_t kBytes = 64 << 10;
   const Costs costs;
   const Environment environment;
   const std::vector<int> levels;
@@ -383,7 +385,8 @@ Result<std::unique_ptr<CachedPlan>> plan_of(const ShowOptions& options, const Al
                         .may_go_on = may_go_on};
   Call call{.collective = entry.collective, .root = params.root, .peer = params.peer};
   call.count =
-      count_for(entry.collective, params.ranks, options.bytes.value_or(kBytes), size_of(call.type));
+      count_for(entry.collective, params.ranks, options.bytes.value_or(kShownBytes),
+                size_of(call.type));
   if (entry.collective == Collective::barrier) {  // as barrier_of()
     call.count = 1;
     call.type = DataType::u32;
@@ -436,6 +439,19 @@ Result<Exit> show_plan(const ShowOptions& options, const Algorithm& entry, const
 
 }  // namespace
 
+namespace {
+
+Result<const ScheduleFormat*> read_format(std::string_view argument, std::string_view text) {
+  std::vector<std::string_view> names;
+  for (const ScheduleFormat& format : schedule_formats()) {
+    if (format.name == text) return &format;
+    names.push_back(format.name);
+  }
+  return unknown_name(argument, text, names);
+}
+
+}  // namespace
+
 Result<Exit> show(const ShowOptions& options, Console& console) {
   if (Status status = check_form(options); !status.ok()) return status;
   std::vector<std::string> notes;
@@ -462,8 +478,14 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
                                               schedule.rounds - 1));
   }
 
-  if (options.text) {
-    console.out << schedule_text(schedule, goal);
+  if (options.format != nullptr) {
+    const auto text = options.format->write(options.lower ? lower(schedule, {}) : schedule, goal,
+                                            options.bytes.value_or(kShownBytes));
+    if (!text.ok()) {
+      return invalid_argument(
+          fmt::format("--format {}: {}", options.format->name, text.status().text()));
+    }
+    console.out << *text;
     return Exit::ok;
   }
   const RankCounts busiest = count(schedule).busiest;
@@ -535,7 +557,7 @@ Subcommand add_show(Command tool) {
   auto owned = std::make_shared<ShowOptions>();
   ShowOptions& o = *owned;
   const Command app = tool.add_subcommand("show", "draw an algorithm round by round");
-  add_algorithm_arguments(app, o.algorithm, {.ranks = "ranks (4)"}).required();
+  add_algorithm_arguments(app, o.algorithm, {.ranks = "ranks (4)", .files = true}).required();
   add_argument(app, "--round", o.round, Whole{0, 1'000'000}, "K", "only this one, from 0");
   add_argument(app, "--ports", o.ports, Whole{1, Fabric::kMostPorts}, "K",
                "ports of a network, compared with the need of every round");
@@ -549,11 +571,15 @@ Subcommand add_show(Command tool) {
   app.add_flag("--all", o.all, "drawings to their end, at any length");
   add_picture_file(app, "--svg", o.svg_file, "ranks side by side and an arrow per message");
   app.add_flag("--json", o.json, "transfers and holdings of every round");
-  app.add_flag("--text", o.text, "rounds and transfers as text that 'rankine check' reads");
+  add_argument(app, "--format", o.format, read_format, "NAME",
+               "the schedule as a file that 'rankine check' reads: text, json, msccl (XML of MSCCL "
+               "and RCCL), mscclpp (execution plan of MSCCL++) or goal (LogGOPSim, with --bytes)");
+  app.add_flag("--lower", o.lower, "with --format: switches' transfers become messages");
   app.add_flag("--plan", o.plan,
                "the ops that ranks execute, with waits, places and bytes; also as --json");
   add_argument(app, "--rank", o.rank, Whole{0, 127}, "R", "with --plan: only this rank");
-  add_argument(app, "--bytes", o.bytes, parse_size, "SIZE", "with --plan: the vector (64K)");
+  add_argument(app, "--bytes", o.bytes, parse_size, "SIZE",
+               "with --plan and --format goal: the vector (64K)");
   add_argument(app, "--transport", o.transport, read_transport, "NAME",
                "with --plan: auto, direct, mailbox or board (auto)");
   app.footer(
@@ -564,6 +590,8 @@ Subcommand add_show(Command tool) {
       "  rankine show all_reduce --algo recursive_doubling_pipelined --segments 4 --ports 1\n"
       "  rankine show all_reduce --algo double_tree --ranks 8 --svg double_tree.svg\n"
       "  rankine show all_reduce --algo ring --json\n"
+      "  rankine show all_reduce --algo ring --ranks 8 --format msccl > ring.xml\n"
+      "  rankine show ring.xml\n"
       "  rankine show all_reduce --algo ring --ranks 3 --plan --rank 0 --bytes 4K\n"
       "If a phase's messages form a tree, it is drawn before the rounds.");
   return {app, [owned](Console& console) { return show(*owned, console); }};

@@ -523,7 +523,9 @@ Result<Exit> check_schedule(const CheckArguments& a, const CheckLaboratory* labo
   if (!text.ok()) return text.status();
   if (is_order(*text)) return check_order(a, *text, laboratory, console);
   const auto written = read_schedule(*text);
-  if (!written.ok()) return written.status();
+  if (!written.ok()) {
+    return invalid_argument(fmt::format("{}: {}", a.file, written.status().text()));
+  }
   const auto fabric = wired_for(*network, written->goal.ranks);
   if (!fabric.ok()) return fabric.status();
   const auto judged = judge(*written, *fabric, a.bytes, options);
@@ -599,13 +601,16 @@ Subcommand add_check(Command tool, const CheckLaboratory* laboratory) {
       "  2 -> 3: 2 +             rank 3 adds it to its own\n"
       "  0 <-> 1: 0..3,6 +       both ways; several blocks in one message\n"
       "  1 -> 1: 2 on 1 to 0 +   reads plane 1, adds on plane 0 (local work)\n"
-      "# begins a remark. 'rankine show ... --text' writes any algorithm so. Or it is JSON:\n"
+      "# begins a remark. 'rankine show ... --format text' writes algorithms so. Or it is JSON:\n"
       "  {\"collective\": \"all_gather\", \"ranks\": 2, \"transfers\": [[{\"from\": 0, \"to\": "
       "1,\n"
       "   \"what\": [0], \"act\": \"copy\"}, {\"from\": 1, \"to\": 0, \"what\": [1]}]]}\n"
       "Blocks of all_gather, reduce_scatter, gather and scatter have their rank's number; rank "
       "s's block for rank r of all_to_all is s * N + r; all others have one block, or the given "
       "number. All reads of a round happen before its writes.\n"
+      "Or it is XML of MSCCL and RCCL, an execution plan of MSCCL++ (JSON), or GOAL of LogGOPSim. "
+      "Chunks of their buffers become blocks; steps that use one chunk in no order are refused; "
+      "'round' of a step gives its round.\n"
       "A pipeline's order is text, too: the work of each stage in order:\n"
       "  pipeline 2 micro_batches 3   then forward F, backward B, weights W, hop H (seconds: 1, "
       "2,\n"
@@ -639,7 +644,7 @@ Subcommand add_check(Command tool, const CheckLaboratory* laboratory) {
       "  rankine check mine.txt --bytes 64M --network scale_out\n"
       "  rankine check ring.py --ranks 2..33\n"
       "  awk -f ring.awk | rankine check -\n"
-      "  rankine show all_gather --algo ring --ranks 4 --text | rankine check -\n"
+      "  rankine show all_gather --algo ring --ranks 4 --format text | rankine check -\n"
       "  rankine check --task ring_bytes --formula '2*(N-1)/N*S'\n"
       "Exit codes: 0 proved or right, 1 wrong, 2 usage or unreadable, 3 no such file.\n"
       "Networks:\n" +

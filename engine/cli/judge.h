@@ -1,6 +1,6 @@
-// Judge reads a schedule written by hand or by a program in any language, proves it and compares
-// its cost with the catalogue. This header declares the readers of both forms, the judgement, its
-// reports, and the run of a learner's program or function.
+// Judge proves a schedule written by hand or by a program in any language and compares its cost
+// with the catalogue. This header declares the judgement, its reports, and the run of a learner's
+// program or function.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,7 @@
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
+#include "engine/cli/formats/formats.h"
 #include "engine/cli/table.h"
 #include "engine/cli/text.h"
 #include "engine/network/fabric.h"
@@ -25,95 +26,6 @@
 #include "engine/read/verify.h"
 
 namespace rankine::tools {
-
-// The text form of a schedule:
-//
-//   all_gather 4            the collective, and the number of ranks; further words:
-//                             root R   peer R      of collectives that have them (0; the next rank)
-//                             blocks B             a multiple of the collective's own number
-//                             planes P             the vector and P - 1 scratch vectors (1)
-//                             other_bits           of all_reduce: ranks may add in other orders
-//   round                   begins a round; "round 0" gives its number
-//   0 -> 1: 0               rank 0 sends block 0 to rank 1, which keeps it
-//   2 -> 3: 2 +             rank 3 adds it to its own
-//   0 <-> 1: 0..3,6 +       both ways; several blocks in one message
-//   0 -> 1..3: 2            to several: one transfer that a switch copies; also from several
-//   1 -> 1: 2 on 1 to 0 +   read on plane 1, added on plane 0; "on 1" alone: on plane 1 both
-//
-// # begins a remark; empty lines are ignored. All reads of a round happen before its writes
-// (algorithms/schedule/schedule.h). The JSON form is one object whose members have the names above,
-// and `transfers`, a list of rounds, each a list of
-//
-//   {"from": 0, "to": [1], "what": [0], "act": "copy" or "reduce", "what_plane": 0,
-//    "where_plane": 0}
-//
-// as in the page's player. Other members are ignored, and so is the root of a collective without
-// root. A program may give in "line" the line of its source that makes the transfer.
-
-// Limits of written schedules: beyond them a mistake is more likely than a question.
-inline constexpr int kMostWrittenRanks = 4096;
-inline constexpr int kMostWrittenBlocks = 1 << 20;
-inline constexpr std::size_t kMostWrittenMoves = std::size_t{1} << 23;  // each of one block
-
-struct WrittenTransfer {
-  Transfer transfer;
-  int line = 0;  // line in the text, from 1; 0: JSON without a line
-};
-using WrittenRounds = std::vector<std::vector<WrittenTransfer>>;
-
-struct WrittenSchedule {
-  CollectiveSpec goal;
-  int planes = 1;
-  WrittenRounds rounds;
-
-  // The schedule in the form of all readers; shares no data with this object.
-  Schedule schedule() const;
-};
-
-// Reads text, or JSON if it begins with a brace. The result is in range, but may be wrong. Errors:
-// invalid_argument, with the line, the text there and the allowed values.
-Result<WrittenSchedule> read_schedule(std::string_view text);
-
-// "0 -> 1: 0..3 on 1 to 0 +"
-std::string transfer_text(const Transfer& transfer);
-
-// The whole schedule as text; read_schedule() reads the same transfers from it.
-std::string schedule_text(const Schedule& schedule, const CollectiveSpec& goal);
-
-// The common part of both readers: it checks every value.
-
-// The values before the first round. Missing values mean the default.
-struct ScheduleHead {
-  Collective collective = Collective::all_reduce;
-  int ranks = 1;
-  std::optional<int> root{}, peer{}, blocks{}, planes{};
-  bool other_bits = false;
-};
-
-// Makes a schedule without rounds. Errors: a member out of range, or a member that the collective
-// does not have.
-Result<WrittenSchedule> begin_schedule(const ScheduleHead& head);
-
-// Adds transfers one by one, within the limits above.
-class TransferWriter {
- public:
-  explicit TransferWriter(WrittenSchedule& into) : into_(into) {}
-  // Requires a round. Ranks, blocks and planes of the transfer must be in range. Errors: too many
-  // transfers.
-  Status add(WrittenTransfer transfer);
-  Status begin_round();
-
- private:
-  WrittenSchedule& into_;
-  std::size_t moves_ = 0;
-};
-
-Result<WrittenSchedule> read_schedule_json(std::string_view text);
-
-// The words of a line, separated by blanks, without a remark.
-using Words = std::vector<std::string_view>;
-// Calls `see` for each line that has a word, with its number, from 1.
-void for_each_line(std::string_view text, const std::function<void(int, const Words&)>& see);
 
 // True if a text is a pipeline's order: "pipeline" is its first word. engine/lab judges orders.
 bool is_order(std::string_view text);

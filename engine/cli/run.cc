@@ -535,7 +535,7 @@ Subcommand add_run(Command tool) {
   const Command app = tool.add_subcommand(
       "run", "a collective with real data on threads under a modelled network's clock");
   a.question.algorithm.most_ranks = Communicator::kMaxRanks;
-  add_algorithm_arguments(app, a.question.algorithm).required();
+  add_algorithm_arguments(app, a.question.algorithm, {.files = true}).required();
   add_model_arguments(app, a.question);
   add_network_arguments(app, a.question.network);
   add_argument(

@@ -1,5 +1,5 @@
 // The command `rankine simulate`: answers questions and prints them as tables, round ends, traces,
-// pictures, GOAL, curves over ranks or a batch of JSON lines.
+// pictures, curves over ranks or a batch of JSON lines.
 
 #include "engine/cli/simulate.h"
 
@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/schedule/combine.h"
 #include "engine/base/files.h"
 #include "engine/base/json_text.h"
 #include "engine/base/parallel.h"
@@ -30,10 +29,8 @@
 #include "engine/cli/table.h"
 #include "engine/cli/text.h"
 #include "engine/cli/tool.h"
-#include "engine/network/cells.h"
 #include "engine/network/fabric.h"
 #include "engine/network/port_model.h"
-#include "engine/network/prices.h"
 
 namespace rankine::tools {
 
@@ -249,127 +246,6 @@ std::string svg_of(const Scaling& scaling, const std::string& title) {
   fade_all_but_least(plot);
   fit_axes(plot);
   return to_svg(plot);
-}
-
-namespace {
-
-// A line of a rank's program, from 1; 0: data present at the start.
-using Label = int;
-
-class Writer {
- public:
-  Writer(const Schedule& schedule, const CollectiveSpec& goal, const Pricing& pricing,
-         std::int64_t most_lines)
-      : schedule_(schedule),
-        pricing_(pricing),
-        most_lines_(most_lines),
-        programs_(static_cast<std::size_t>(schedule.ranks)),
-        made_by_(schedule, goal, programs_.size()) {}
-
-  Result<std::string> run() {
-    for (int k = 0; k < schedule_.rounds; ++k) {
-      for_each_transfer(schedule_, k, [this](const Transfer& t) {
-        if (lines_ <= most_lines_) transfer(t);
-      });
-      settle();
-      if (lines_ > most_lines_) {
-        return invalid_argument(fmt::format(
-            "{} ranks have more than {} sends, receives and sums, which are allowed in GOAL",
-            schedule_.ranks, most_lines_));
-      }
-    }
-    std::string text = fmt::format("num_ranks {}\n", schedule_.ranks);
-    for (std::size_t r = 0; r < programs_.size(); ++r) {
-      text += fmt::format("\nrank {} {{\n{}}}\n", r, programs_[r].text);
-    }
-    return text;
-  }
-
- private:
-  struct Program {
-    std::string text;
-    Label last = 0;
-  };
-  struct Arrival {
-    Rank rank;
-    int plane;
-    Run blocks;
-    Label label;
-    bool adds;
-  };
-
-  Label add(Rank r, const std::string& what, std::vector<Label> waits_for) {
-    ++lines_;
-    Program& program = programs_[static_cast<std::size_t>(r)];
-    const Label label = ++program.last;
-    program.text += fmt::format("l{}: {}\n", label, what);
-    std::sort(waits_for.begin(), waits_for.end());
-    waits_for.erase(std::unique(waits_for.begin(), waits_for.end()), waits_for.end());
-    for (const Label other : waits_for) {
-      if (other != 0) program.text += fmt::format("l{} requires l{}\n", label, other);
-    }
-    return label;
-  }
-
-  // A round reads the data present at its beginning; arrivals count from its end on.
-  void transfer(const Transfer& t) {
-    const Rank from = t.from.front(), to = t.to.front();
-    std::vector<Label> makers;
-    for (int i = 0; i < t.what.list.runs(); ++i) {
-      made_by_.read(static_cast<std::size_t>(from), t.what.plane, t.what.list.run(i),
-                    [&makers](Block, int, Label label) { makers.push_back(label); });
-    }
-    Label arrived = 0;
-    if (from == to) {
-      arrived = add(from, "calc 0", std::move(makers));
-    } else {
-      const std::int64_t bytes = pricing_.weight(t.what.list);
-      add(from, fmt::format("send {}b to {} tag {}", bytes, to, ++messages_), std::move(makers));
-      arrived = add(to, fmt::format("recv {}b from {} tag {}", bytes, from, messages_), {});
-    }
-    for (int i = 0; i < t.where.list.runs(); ++i) {
-      arrivals_.push_back(
-          {to, t.where.plane, t.where.list.run(i), arrived, t.kind == TransferKind::reduce});
-    }
-  }
-  void settle() {
-    for (const Arrival& a : arrivals_) {
-      Label before = 0, sum = 0;  // for the preceding stretch
-      made_by_.change(static_cast<std::size_t>(a.rank), a.plane, a.blocks,
-                      [&](Block, int, Label& label) {
-                        if (!a.adds || label == 0) {
-                          label = a.label;
-                          return;
-                        }
-                        if (sum == 0 || label != before) {
-                          before = label;
-                          sum = add(a.rank, "calc 0", {before, a.label});
-                        }
-                        label = sum;
-                      });
-    }
-    arrivals_.clear();
-  }
-
-  const Schedule& schedule_;
-  const Pricing& pricing_;
-  const std::int64_t most_lines_;
-  std::vector<Program> programs_;
-  CellTable<Label> made_by_;  // by cell: the line that made its content
-  std::vector<Arrival> arrivals_;
-  std::int64_t lines_ = 0;
-  int messages_ = 0;
-};
-
-}  // namespace
-
-Result<std::string> goal_text(const Schedule& schedule, const CollectiveSpec& goal,
-                              std::uint64_t bytes, const SimulateOptions& options,
-                              std::int64_t most_lines) {
-  const auto pricing = pricing_of(plain_regime().fabric, goal, bytes, options);
-  if (!pricing.ok()) return pricing.status();
-  const Schedule messages = lower(schedule, {});
-  return Writer(messages, goal, *pricing, most_lines).run();
 }
 
 namespace {
@@ -605,7 +481,6 @@ struct SimulateArguments {
   bool ideal_blocks = false, rounds = false, json = false, csv = false;
   std::string batch;  // a file, or "-"
   std::string trace;  // a file
-  std::string goal;   // a file
   std::string plot;   // a file
   std::optional<int> ranks_to;
   std::optional<std::size_t> most_steps;
@@ -641,7 +516,7 @@ bool conflicts_with_batch(const SimulateArguments& a) {
                         q.network != NetworkArguments{} || q.sync != Sync::dataflow ||
                         a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks;
   return algorithm || question || a.rounds || a.ranks_to || a.most_steps || a.memory ||
-         !a.trace.empty() || !a.goal.empty() || !a.plot.empty();
+         !a.trace.empty() || !a.plot.empty();
 }
 
 // Writes a trace in the format of the file's name.
@@ -656,22 +531,15 @@ Status write_trace(const std::string& file, const Answer& answer) {
   return of_option("--trace", replace_file(file, *text));
 }
 
-Status write_goal(const std::string& file, const Question& question) {
-  if (question.options.ideal_blocks) {
-    return invalid_argument("--goal has blocks of whole bytes; leave out --ideal-blocks");
-  }
-  const auto prepared = prepare(question);
-  if (!prepared.ok()) return prepared.status();
-  const auto text = goal_text(prepared->schedule, prepared->goal, question.bytes, question.options);
-  if (!text.ok()) return text.status();
-  return of_option("--goal", replace_file(file, *text));
-}
-
 Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
-  if (!a.trace.empty() || !a.goal.empty() || a.rounds || a.fidelity != Fidelity::eq1) {
+  if (!a.trace.empty() || a.rounds || a.fidelity != Fidelity::eq1) {
     return invalid_argument(
-        "--ranks-to tells times among many numbers of ranks; --trace, --goal, --rounds and "
+        "--ranks-to tells times among many numbers of ranks; --trace, --rounds and "
         "another --fidelity than eq1 are for one");
+  }
+  if (a.question.algorithm.written != nullptr) {
+    return invalid_argument(fmt::format("--ranks-to is {}; {} has one number of ranks", *a.ranks_to,
+                                        a.question.algorithm.written->name));
   }
   if (!a.question.counts.empty()) {
     return invalid_argument("--counts fit one number of ranks; leave out --ranks-to");
@@ -714,7 +582,6 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     }
     return errors > 0 ? Exit::wrong : Exit::ok;
   }
-  if (Status s = check_output_file("--goal", a.goal); !s.ok()) return s;
   if (!a.question.algorithm.collective) {
     return invalid_argument(
         "collective is required, or --batch, as in 'rankine simulate all_reduce --algo ring "
@@ -733,15 +600,13 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     return invalid_argument(fmt::format("--mtu is {}; packets need --fidelity packet",
                                         format_size(static_cast<std::size_t>(*a.mtu))));
   }
-  const Status files =
-      check_output_files({{"--trace", a.trace}, {"--goal", a.goal}, {"--plot", a.plot}});
+  const Status files = check_output_files({{"--trace", a.trace}, {"--plot", a.plot}});
   if (!files.ok()) return files;
   if (a.ranks_to) return run_scaling(a, console);
   std::vector<std::string> notes;
   auto questions = questions_of(a.question, notes);
   if (!questions.ok()) return questions.status();
-  const bool of_one = !a.trace.empty() || !a.goal.empty();
-  if (of_one && questions->size() + notes.size() > 1) {
+  if (!a.trace.empty() && questions->size() + notes.size() > 1) {
     return one_algorithm_only(a.question.algorithm);
   }
   std::vector<Answer> answers;
@@ -782,10 +647,6 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (!a.trace.empty()) {
     if (Status status = write_trace(a.trace, answers.front()); !status.ok()) return status;
   }
-  if (!a.goal.empty()) {
-    Status status = write_goal(a.goal, answers.front().question);
-    if (!status.ok()) return status;
-  }
   for (const std::string& note : notes) console.err << "rankine simulate: " << note << "\n";
   if (a.json) {
     for (const Answer& one : answers) console.out << to_json(one, a.rounds).dump() << "\n";
@@ -803,7 +664,7 @@ Subcommand add_simulate(Command tool) {
   const Command app = tool.add_subcommand(
       "simulate", "how long algorithms take on a network of the alpha-beta model, exactly");
   add_algorithm_arguments(app, a.question.algorithm,
-                          {.algorithms = "names of the catalogue, or all"});
+                          {.algorithms = "names of the catalogue, or all", .files = true});
   add_model_arguments(app, a.question);
   add_network_arguments(app, a.question.network);
   add_argument(app, "--fidelity", a.fidelity, by_name(parse_fidelity, fidelity_names()), "NAME",
@@ -819,9 +680,6 @@ Subcommand add_simulate(Command tool) {
   add_text(app, "--trace", a.trace, "FILE",
            "times, ports and links of each message of one algorithm: .json for Perfetto and "
            "other trace viewers, .svg for a Gantt chart");
-  add_text(app, "--goal", a.goal, "FILE",
-           "each rank's sends and receives of one algorithm with their dependencies, as GOAL, "
-           "the input of LogGOPSim");
   add_argument(app, "--ranks-to", a.ranks_to, Whole{2, 1 << 20}, "N",
                "times among more and more ranks, from --ranks to N, doubling; blocks are ideal "
                "ones");
@@ -845,7 +703,6 @@ Subcommand add_simulate(Command tool) {
       "  rankine simulate all_reduce --algo double_tree --ranks 8 --trace double_tree.svg\n"
       "  rankine simulate all_reduce --algo ring,halving_doubling --ranks 16 --ranks-to 1000000 "
       "--plot scaling.svg\n"
-      "  rankine simulate all_reduce --algo ring --ranks 8 --goal ring.goal\n"
       "  rankine simulate reduce_scatter --algo circulant,ring --ranks 5 --counts 1K,4K,1K,5K,2K\n"
       "  rankine simulate --batch requests.jsonl\n"
       "Requests have collective, algorithm, ranks and bytes (or counts, the bytes of each block), "

@@ -1,5 +1,5 @@
-// `rankine simulate` answers questions to the model. This header declares its batch of JSON lines,
-// its curves over numbers of ranks, and the export of schedules as GOAL.
+// `rankine simulate` answers questions to the model. This header declares its batch of JSON lines and
+// its curves over numbers of ranks.
 #pragma once
 
 #include <cstddef>
@@ -52,20 +52,5 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
 Table table_of(const Scaling& scaling);
 std::string json_of(const Scaling& scaling);  // one line per time
 std::string svg_of(const Scaling& scaling, const std::string& title);
-
-// goal_text() writes a schedule as GOAL, the input of LogGOPSim: per rank a list of sends, receives
-// and local work, and the dependencies of each. Hoefler, Siebert & Lumsdaine, "Group Operation
-// Assembly Language - A flexible way to express collective communication", ICPP 2009; "LogGOPSim -
-// Simulating large-scale applications in the LogGOPS model", LSAP 2010.
-
-// `bytes` is M; `options` gives counts and ideal blocks. A message is a send and a receive of its
-// bytes with a unique tag, so that no other message matches. A send waits for the receives and sums
-// that made its data; sums are local work of no time (calc 0), which waits for the summands. Ports,
-// latencies and bandwidths are the simulator's. Transfers by switches become messages, because GOAL
-// has only messages. Errors: more than `most_lines` sends, receives and sums; sizes that Pricing
-// refuses.
-Result<std::string> goal_text(const Schedule& schedule, const CollectiveSpec& goal,
-                              std::uint64_t bytes, const SimulateOptions& options = {},
-                              std::int64_t most_lines = std::int64_t{1} << 24);
 
 }  // namespace rankine::tools

@@ -12,6 +12,7 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
+#include "engine/cli/formats/formats.h"
 #include "engine/run/policy.h"
 #include "numa/topology.h"
 
@@ -42,13 +43,14 @@ struct ShowOptions {
   std::string colour = "auto", lines = "auto";
   int width = 0;  // 0: the terminal's width
   bool json = false;
-  bool text = false;     // in the input format of rankine check, in place of the drawing
+  const ScheduleFormat* format = nullptr;  // the schedule in this format, in place of the drawing
+  bool lower = false;    // with `format`: messages in place of switches' transfers
   bool all = false;      // all rounds and lines without a limit
   std::string svg_file;  // a picture, in place of the text
   // The plan that ranks execute, in place of the schedule: its ops, of one rank or of all.
   bool plan = false;
   std::optional<int> rank;
-  std::optional<std::size_t> bytes;    // of the vector; none: 64 KiB
+  std::optional<std::size_t> bytes;    // of the vector, for plans and GOAL; none: 64 KiB
   std::optional<Transport> transport;  // none: the engine's choice
 };
 

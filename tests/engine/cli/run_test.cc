@@ -1,21 +1,12 @@
-// Tests of rankine run, of GOAL texts, and of rankine faults.
+// Tests of rankine run, and of rankine faults.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <sstream>
 #include <string>
-#include <tuple>
-#include <vector>
 
 #include "algorithms/catalogue.h"
-#include "algorithms/ring.h"
-#include "engine/cli/simulate.h"
 #include "engine/lab/commands.h"
-#include "engine/network/simulate.h"
 #include "engine/network/wall.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
@@ -77,137 +68,6 @@ TEST(Dilation, MakesRoomForWakeUpsAndData) {
   EXPECT_DOUBLE_EQ(fitting_dilation({1e-5, 1e-5, 1e-9, 0}), 2000);  // 20 ms at least
   EXPECT_EQ(fitting_dilation({}), 1);                               // nothing to send
   EXPECT_EQ(dilation_refusal({}, 1), "");
-}
-
-// Reads GOAL texts back: their messages match, and ranks that wait as stated take as long as the
-// simulator's critical path.
-
-struct Line {
-  std::string what;  // send, recv or calc
-  std::int64_t bytes = 0;
-  int peer = -1, tag = -1;
-  std::vector<int> requires_lines;
-};
-
-using Program = std::map<int, Line>;
-
-// Reads GOAL by LogGOPSim's grammar; any other text fails the test.
-std::vector<Program> read_goal(const std::string& text) {
-  std::istringstream in(text);
-  std::string word;
-  const auto expect_word = [&](const std::string& wanted) {
-    in >> word;
-    EXPECT_EQ(word, wanted);
-  };
-  std::size_t ranks = 0;
-  expect_word("num_ranks");
-  in >> ranks;
-  std::vector<Program> programs(ranks);
-  for (std::size_t r = 0; r < ranks; ++r) {
-    expect_word("rank");
-    expect_word(std::to_string(r));
-    expect_word("{");
-    while (in >> word && word != "}") {
-      EXPECT_EQ(word.front(), 'l');
-      const int number = std::stoi(word.substr(1));
-      const bool is_label = word.back() == ':';
-      std::string next;
-      in >> next;
-      EXPECT_EQ(is_label, next != "requires");
-      if (!is_label) {
-        in >> next;
-        programs[r].at(number).requires_lines.push_back(std::stoi(next.substr(1)));
-        EXPECT_LT(std::stoi(next.substr(1)), number);
-        continue;
-      }
-      Line line;
-      line.what = next;
-      in >> next;
-      line.bytes = std::stoll(next);
-      if (line.what != "calc") {
-        EXPECT_EQ(next.back(), 'b');
-        expect_word(line.what == "send" ? "to" : "from");
-        in >> line.peer;
-        expect_word("tag");
-        in >> line.tag;
-      }
-      EXPECT_TRUE(programs[r].emplace(number, line).second);
-    }
-  }
-  EXPECT_FALSE(in >> word) << word;
-  return programs;
-}
-
-// Plays the programs: every send starts as soon as possible and takes alpha + bytes * beta.
-class Played {
- public:
-  Played(const std::vector<Program>& programs, const Rational& alpha, const Rational& beta)
-      : programs_(programs), alpha_(alpha), beta_(beta) {
-    for (std::size_t r = 0; r < programs.size(); ++r) {
-      for (const auto& [label, line] : programs[r]) {
-        if (line.what != "send") continue;
-        const auto key = std::tuple(static_cast<int>(r), line.peer, line.tag);
-        EXPECT_TRUE(sends_.emplace(key, std::pair(r, label)).second);
-      }
-    }
-  }
-  Rational end() {
-    Rational latest;
-    std::size_t received = 0;
-    for (std::size_t r = 0; r < programs_.size(); ++r) {
-      for (const auto& [label, line] : programs_[r]) {
-        latest = std::max(latest, end_of(r, label));
-        received += line.what == "recv" ? 1 : 0;
-      }
-    }
-    EXPECT_EQ(received, sends_.size());
-    return latest;
-  }
-
- private:
-  Rational end_of(std::size_t r, int label) {
-    const auto key = std::pair(r, label);
-    if (const auto found = ends_.find(key); found != ends_.end()) return found->second;
-    const Line& line = programs_[r].at(label);
-    Rational end;
-    for (const int other : line.requires_lines) end = std::max(end, end_of(r, other));
-    if (line.what == "send") end = end + alpha_ + beta_ * Rational(line.bytes);
-    if (line.what == "recv") {
-      const auto& [from, at] = sends_.at({line.peer, static_cast<int>(r), line.tag});
-      EXPECT_EQ(programs_[from].at(at).bytes, line.bytes);
-      end = std::max(end, end_of(from, at));
-    }
-    return ends_[key] = end;
-  }
-
-  const std::vector<Program>& programs_;
-  const Rational alpha_, beta_;
-  std::map<std::tuple<int, int, int>, std::pair<std::size_t, int>> sends_;
-  std::map<std::pair<std::size_t, int>, Rational> ends_;
-};
-
-TEST(GoalText, ReadBackTakesAsLongAsTheCriticalPath) {
-  const Fabric& fabric = plain_regime().fabric;
-  for (const Algorithm& entry : catalogue()) {
-    for (const int n : {1, 2, 5, 6, 8}) {
-      const Params params = entry.only_taken({.ranks = n, .segments = 3});
-      if (entry.refusal(params)) continue;
-      const Schedule schedule = entry.make(params);
-      const CollectiveSpec goal = goal_of(entry, params, schedule);
-      constexpr std::uint64_t kBytes = 1'000'003;
-      const auto text = goal_text(schedule, goal, kBytes).value();
-      const auto simulated =
-          simulate(schedule, goal, fabric, kBytes, {.unlimited_ports = true, .lower = true})
-              .value();
-      const std::vector<Program> programs = read_goal(text);
-      const Rational end = Played(programs, fabric.link.alpha, fabric.link.beta).end();
-      EXPECT_EQ(end, Rational(simulated.end, simulated.ticks_per_second))
-          << name_of(entry.collective) << " " << entry.name << " N=" << n;
-    }
-  }
-  const CollectiveSpec goal{Collective::all_gather, 4, 4};
-  EXPECT_TRUE(goal_text(ring_all_gather(4), goal, 4, {}, 24).ok());
-  EXPECT_TRUE(has(goal_text(ring_all_gather(4), goal, 4, {}, 23).status().text(), "23"));
 }
 
 // rankine faults.

@@ -267,7 +267,7 @@ TEST(Check, CostsAreTheSimulators) {
     const std::string line = std::string(" all_reduce --ranks 8 --algo ") + algorithm;
     for (const std::string network : {" --network plain", " --network torus"}) {
       const json there = json_of("simulate --bytes 1M --json" + line + network);
-      const json here = checked(output_of("show --text" + line), network);
+      const json here = checked(output_of("show --format text" + line), network);
       EXPECT_EQ(here["time"], there["time"]) << algorithm << " " << network;
       EXPECT_EQ(here["rounds"], there["rounds"]);
       EXPECT_EQ(here["bytes"].get<double>(), there["sent_max"].get<double>());
