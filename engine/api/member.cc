@@ -249,6 +249,31 @@ namespace {
 }
 
 [[gnu::noinline]] bool note_end(MemberState& s) { return s.keep(s.ended()); }
+[[gnu::noinline]] bool note_break(MemberState& s) { return s.keep(s.broken()); }
+
+// Makes the repeated call its way.
+template <Way kWay>
+bool make_again(MemberState& s) {
+  const RepeatedCall& again = s.repeated;
+  if (kWay == Way::exchanges && !Exchange::fits(s.run)) [[unlikely]]
+    return make_again<Way::walks>(s);
+  if (kWay != Way::copies) s.wait_at_most(0);
+  if (!s.begin<kWay>(*again.cached, again.given)) [[unlikely]]
+    return note_end(s);
+  if (kWay == Way::exchanges) {
+    again.exchange.post_input(s.run, *s.lines);
+    if (!again.exchange.sum_posts(s.run)) [[unlikely]]
+      return note_break(s);
+  } else if (kWay == Way::walks || !copy_few_bytes(again.given.out, again.given.in,
+                                                   again.cached->copied_bytes)) {
+    return run_begun(s, *again.cached, again.given);
+  }
+  s.end_well<true>();
+  return true;
+}
+
+constexpr bool (*kMake[])(MemberState&) = {nullptr, make_again<Way::walks>,
+                                           make_again<Way::exchanges>, make_again<Way::copies>};
 
 }  // namespace
 
@@ -259,22 +284,18 @@ bool Member::try_plain(const void* in, void* out, std::size_t count, std::uint64
   const RepeatedCall& again = s.repeated;
   // idle() comes first: while a call is in flight, the helper may write what follows.
   if (!s.progress_engine->idle() || !(again.call == PlainCall{in, out, count, kinds}) ||
-      !again.straight || !s.is_at_home()) [[unlikely]]
-    return call_anew({in, out, count, kinds});
-  const CachedPlan& cached = *again.cached;
-  s.wait_at_most(0);
-  if (!s.begin<true>(cached, again.given)) [[unlikely]]
-    return note_end(s);
-  if (!copy_few_bytes(out, in, cached.copied_bytes)) return run_begun(s, cached, again.given);
-  s.end_well<true>();
-  return true;
+      again.make == nullptr || !s.is_at_home()) [[unlikely]]
+    return call_anew(in, out, count, kinds);
+  return again.make(s);
 }
 
 Status Member::failure() noexcept { return std::exchange(state_->failure, {}); }
 
 // Makes a plain call that is not as the latest one, and notes it if it can be repeated.
-[[gnu::noinline]] bool Member::call_anew(const PlainCall& plain) {
+[[gnu::noinline]] bool Member::call_anew(const void* in, void* out, std::size_t count,
+                                         std::uint64_t kinds) {
   MemberState& s = *state_;
+  const PlainCall plain{in, out, count, kinds};
   RepeatedCall& again = s.repeated;
   if (!s.progress_engine->idle() || s.shared->forked() || s.clock != nullptr ||
       s.runner != nullptr) {
@@ -284,7 +305,16 @@ Status Member::failure() noexcept { return std::exchange(state_->failure, {}); }
     const Call call = plain.call();
     const CachedPlanPtr* held = s.cached_plan(call);
     if (held == nullptr || !s.fits(**held, call.in, call.out)) return s.keep(call_in_full(call));
-    again = {plain, held->get(), s.given(**held, call, call.in), s.is_straight(**held)};
+    const Way way = s.way_of(**held);
+    again.call = plain;
+    again.make = kMake[static_cast<std::size_t>(way)];
+    again.cached = held->get();
+    again.given = s.given(**held, call, call.in);
+    if (way == Way::exchanges) again.exchange = {again.cached->plan, s.run, call.in, call.out};
+  }
+  if (again.make != nullptr) {
+    static_cast<void>(thread_id());  // now it is known
+    return again.make(s);
   }
   s.wait_at_most(0);
   if (!s.begin(*again.cached, again.given)) [[unlikely]]

@@ -323,7 +323,7 @@ class Member : public TypedCalls<Member, Status> {
   Status settle(Result<Request> request);
   [[gnu::always_inline]] Status submit(const Call& request) { return call(request); }
   Status call_in_full(const Call& call);
-  bool call_anew(const PlainCall& plain);
+  bool call_anew(const void* in, void* out, std::size_t count, std::uint64_t kinds);
   Result<Request> bind(const Message& message, const CallOptions& options, bool calls);
   Result<Member*> end_of_pair(const Message& message);
   // `calls`: the caller starts the request at once.

@@ -25,6 +25,7 @@
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
 #include "engine/network/prices.h"
+#include "engine/run/exchange.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/interpret.h"
 #include "engine/run/machine.h"
@@ -46,12 +47,21 @@ struct CallArguments {
   BufferHashes buffer_hashes;
 };
 
+// The ways to make a call of which nothing but its number is new (MemberState::way_of()).
+enum class Way : std::uint8_t {
+  full,       // with all checks and notes
+  walks,      // the interpreter walks the plan
+  exchanges,  // in one piece (engine/run/exchange.h)
+  copies,     // of one rank: no other rank sees the call
+};
+
 // RepeatedCall is a rank's latest plain call, checked and ready to be made again.
 struct RepeatedCall {
   PlainCall call;
-  const CachedPlan* cached = nullptr;  // in the rank's table
+  bool (*make)(MemberState&) = nullptr;  // by its way; nullptr: in full
+  const CachedPlan* cached = nullptr;    // in the rank's table
   CallArguments given;
-  bool straight = false;  // MemberState::is_straight()
+  Exchange exchange;
 };
 
 // DisplacedCall makes an all-to-all with displacements (Call::displacements) from one without: it
@@ -148,8 +158,9 @@ struct PendingCall {
   std::unique_ptr<const OwnedKey> unplanned;  // the key while there is no plan
   bool first = false;                         // the first call with this plan
   bool ready = false;                         // the next start can use `given` unchanged
-  bool straight = false;  // ready, with nothing rare (MemberState::is_straight()) and no helper
+  Way way = Way::full;    // of the next start; full with a helper
   CallArguments given;
+  Exchange exchange;  // if that is its way
   std::int64_t timeout_ns = 0;  // counts from each start, as CallOptions::timeout
   bool rests = true;            // not started, or waited for; only the owner uses it
   Phase phase = Phase::over;
@@ -248,11 +259,13 @@ class ProgressEngine {
   }
   // Lists a call that is not over.
   void list(MemberState& member, PendingCall& call) noexcept;
-  // Walks a call that has just begun, and lists it if it must wait; walk_again() for start_again().
+  // Walks a call that has just begun, and lists it if it must wait.
   void walk_begun(MemberState& member, PendingCall& call) noexcept;
-  void walk_again(MemberState& member, PendingCall& call) noexcept;
-  // For wait_again().
-  bool run_only(MemberState& member, PendingCall& call) noexcept;
+  // For start_again() and wait_again().
+  template <Way kWay>
+  bool start_by(MemberState& member, PendingCall& call) noexcept;
+  bool sum_at_once(MemberState& member, PendingCall& call) noexcept;
+  bool end_only(MemberState& member, PendingCall& call) noexcept;
   bool step(MemberState& member) noexcept;
   [[gnu::noinline]] bool attach_plan(MemberState& member, PendingCall& call) noexcept;
   [[gnu::noinline]] bool make_ready(MemberState& member, PendingCall& call) noexcept;
@@ -261,6 +274,9 @@ class ProgressEngine {
   [[gnu::noinline]] bool begin_first(MemberState& member, PendingCall& call) noexcept;
   // The call has ended with an error.
   [[gnu::noinline]] void end(MemberState& member, PendingCall& call, Status status) noexcept;
+  // The communicator has ended before the call began (true), or during the call.
+  [[gnu::noinline]] bool end_unbegun(MemberState& member, PendingCall& call) noexcept;
+  [[gnu::noinline]] void end_broken(MemberState& member, PendingCall& call) noexcept;
   void end_well(MemberState& member, PendingCall& call) noexcept;
   // Removes a call that is over from all lists.
   void strike(MemberState& member, PendingCall& call) noexcept;
@@ -382,38 +398,54 @@ struct MemberState {
             .buffer_hashes =
                 buffer_hashes_of({{at(in), mine.input_bytes}, {at(call.out), mine.output_bytes}})};
   }
-  // True if calls with this plan need no clock, no barrier, no look at a parent and no note on
+  // Not full if calls with this plan need no clock, no barrier, no look at a parent and no note on
   // memory of other processes.
-  bool is_straight(const CachedPlan& cached) const noexcept {
-    return clock == nullptr && shared->rank_control.is_plain() && track->times == nullptr &&
-           !cached.lends;
+  Way way_of(const CachedPlan& cached) const noexcept {
+    if (clock != nullptr || !shared->rank_control.is_plain() || track->times != nullptr ||
+        cached.lends) {
+      return Way::full;
+    }
+    return cached.copied_bytes != 0 ? Way::copies
+           : cached.plan.exchanges  ? Way::exchanges
+                                    : Way::walks;
   }
   // True if the thread's id is known and the process is not a fork: what a short way checks in each
-  // call, beside is_straight().
+  // call.
   bool is_at_home() const noexcept { return known_thread_id != 0 && !shared->forked(); }
   // Begins the call: other ranks can see it. False: the communicator has ended, and the call has
-  // not begun. kStraight: is_straight() and is_at_home() are true.
-  template <bool kStraight = false>
+  // not begun. A way other than full: it is the plan's way, and is_at_home() is true.
+  template <Way kWay = Way::full>
   [[gnu::always_inline]] bool begin(const CachedPlan& cached, const CallArguments& given) noexcept {
+    constexpr bool kStraight = kWay != Way::full;
     Waiter& waiter = run.waiter;
     RankLines& mine = *lines;
     const std::uint64_t call = ++waiter.call;
-    const std::uint64_t print = with_call(given.print, static_cast<std::uint32_t>(call)).bits;
-    run.user_op = given.user_op;
-    run.epilogue = given.epilogue;
-    waiter.fingerprint = print;
-    waiter.buffer_hashes = given.buffer_hashes;
+    const std::uint64_t print = with_call(given.print, static_cast<std::uint8_t>(call)).bits;
+    if constexpr (kWay < Way::exchanges) {
+      run.user_op = given.user_op;
+      run.epilogue = given.epilogue;
+    }
+    if constexpr (kWay < Way::copies) {
+      waiter.fingerprint = print;
+      waiter.buffer_hashes = given.buffer_hashes;
+    }
     if (!kStraight && cached.lends) [[unlikely]]
       lends = true;
     mine.record.announce(call, print, given.count, cached.algorithm,
                          kStraight ? known_thread_id : thread_id());
     kStraight ? track->note(call - first_count, print) : track->begin(call - first_count, print);
-    auto* const in = static_cast<std::byte*>(const_cast<void*>(given.in));
-    auto* const out = static_cast<std::byte*>(given.out);
-    own_memory[static_cast<std::size_t>(Memory::input)] = in;
-    own_memory[static_cast<std::size_t>(Memory::output)] = out;
-    offer_buffers(mine.entry.of(call), in, out);
+    if constexpr (kWay < Way::exchanges) know_buffers(given);
+    if constexpr (kWay < Way::copies) {
+      offer_buffers(mine.entry.of(call), static_cast<std::byte*>(const_cast<void*>(given.in)),
+                    static_cast<std::byte*>(given.out));
+    }
     return shared->rank_control.begin<kStraight>(mine);
+  }
+  // Tells the interpreter the addresses of this rank's buffers.
+  [[gnu::always_inline]] void know_buffers(const CallArguments& given) noexcept {
+    own_memory[static_cast<std::size_t>(Memory::input)] =
+        static_cast<std::byte*>(const_cast<void*>(given.in));
+    own_memory[static_cast<std::size_t>(Memory::output)] = static_cast<std::byte*>(given.out);
   }
   // The number of the current call, from 1.
   std::uint64_t number() const noexcept { return run.waiter.call - first_count; }

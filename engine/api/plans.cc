@@ -504,6 +504,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
       cached->plan.rank[static_cast<std::size_t>(r)] = {};
     }
   }
+  cached->plan.exchanges = is_exchange(cached->plan);
   cached->plan.all_meet = call.counts.empty() && all_hear_from_all(call.collective);
   std::uint64_t hash = 0;
   const auto mix = [&hash](auto n) { hash = mixed(hash, static_cast<std::uint64_t>(n)); };

@@ -109,8 +109,11 @@ bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept
   if (call.displaced != nullptr) call.displaced->pack_blocks();
   call.given = member.given(*call.cached, call.call, in);
   call.ready = call.call.factor == nullptr && call.displaced == nullptr;
-  // With a helper it stays false: the owner reads it while the helper is here.
-  if (helper_ == nullptr) call.straight = call.ready && member.is_straight(*call.cached);
+  // With a helper it stays full: the owner reads it while the helper is here.
+  if (helper_ == nullptr && call.ready) call.way = member.way_of(*call.cached);
+  if (call.way == Way::exchanges) {
+    call.exchange = {call.cached->plan, member.run, call.given.in, call.given.out};
+  }
   return true;
 }
 
@@ -150,7 +153,7 @@ bool ProgressEngine::is_owners(const MemberState& member) const noexcept {
 // rank may be waiting for one of them.
 void ProgressEngine::fail(MemberState& member, PendingCall& call) noexcept {
   break_off();
-  if (!helps_) end(member, call, member.broken());
+  if (!helps_) end_broken(member, call);
 }
 
 [[gnu::always_inline]] inline void ProgressEngine::strike(MemberState& member,
@@ -170,6 +173,16 @@ void ProgressEngine::fail(MemberState& member, PendingCall& call) noexcept {
 void ProgressEngine::end(MemberState& member, PendingCall& call, Status status) noexcept {
   call.status = std::move(status);
   strike(member, call);
+}
+
+// Not inlined, here and in end(): their texts would need a larger frame.
+bool ProgressEngine::end_unbegun(MemberState& member, PendingCall& call) noexcept {
+  end(member, call, member.ended());
+  return true;
+}
+
+void ProgressEngine::end_broken(MemberState& member, PendingCall& call) noexcept {
+  end(member, call, member.broken());
 }
 
 [[gnu::always_inline]] inline void ProgressEngine::end_well(MemberState& member,
@@ -222,6 +235,13 @@ void ProgressEngine::break_off() noexcept {
   return true;
 }
 
+[[gnu::always_inline]] inline void ProgressEngine::list(MemberState& member,
+                                                       PendingCall& call) noexcept {
+  member.started.front = member.started.back = &call;
+  busy_.push_back(&member);
+  note_work();
+}
+
 void ProgressEngine::start(PendingCall& call) noexcept {
   MemberState& member = *call.member;
   StartedCalls& calls = member.started;
@@ -241,22 +261,9 @@ void ProgressEngine::start(PendingCall& call) noexcept {
   if (begin(member, call)) walk_begun(member, call);
 }
 
-void ProgressEngine::list(MemberState& member, PendingCall& call) noexcept {
-  member.started.front = member.started.back = &call;
-  busy_.push_back(&member);
-  note_work();
-}
-
 // A call that ends at once is never listed.
 [[gnu::noinline]] void ProgressEngine::walk_begun(MemberState& member, PendingCall& call) noexcept {
   if (!end_if_over(member, call, walk(member, call))) list(member, call);
-}
-
-[[gnu::noinline]] void ProgressEngine::walk_again(MemberState& member, PendingCall& call) noexcept {
-  call.next = nullptr;
-  call.cursor = {};
-  call.phase = PendingCall::Phase::under_way;
-  walk_begun(member, call);
 }
 
 bool Request::started_again() noexcept {
@@ -271,32 +278,74 @@ bool Request::waited_again() noexcept {
 
 [[gnu::always_inline]] inline bool ProgressEngine::start_again(PendingCall& call) noexcept {
   MemberState& member = *call.member;
-  if (!(call.rests & call.straight) || member.started.front != nullptr || member.gone ||
+  if (!call.rests || call.way == Way::full || member.started.front != nullptr || member.gone ||
       !member.is_at_home()) [[unlikely]]
     return false;
   call.rests = false;
-  member.wait_at_most(call.timeout_ns);
-  const CachedPlan& cached = *call.cached;
-  if (!member.begin<true>(cached, call.given)) [[unlikely]] {
-    member.progress_engine->end(member, call, member.ended());
-  } else if (!copy_few_bytes(call.given.out, call.given.in, cached.copied_bytes)) {
-    member.progress_engine->walk_again(member, call);
-  } else {
+  ProgressEngine& engine = *member.progress_engine;
+  if (call.way == Way::copies) return engine.start_by<Way::copies>(member, call);
+  if (call.way == Way::exchanges) return engine.start_by<Way::exchanges>(member, call);
+  return engine.start_by<Way::walks>(member, call);
+}
+
+template <Way kWay>
+[[gnu::noinline]] bool ProgressEngine::start_by(MemberState& member, PendingCall& call) noexcept {
+  if (kWay == Way::exchanges && !Exchange::fits(member.run)) [[unlikely]]
+    return start_by<Way::walks>(member, call);
+  if (kWay != Way::copies) member.wait_at_most(call.timeout_ns);
+  if (!member.begin<kWay>(*call.cached, call.given)) [[unlikely]]
+    return end_unbegun(member, call);
+  if constexpr (kWay == Way::copies) {
+    call.cached->copy(call.given.in, call.given.out);
     member.end_well<true>();  // and so the call is over, as it was
+  } else {
+    call.next = nullptr;
+    call.phase = PendingCall::Phase::under_way;
+    call.cursor = kWay == Way::exchanges ? kPosted : Cursor{};
+    if (kWay == Way::walks) return walk_begun(member, call), true;
+    call.exchange.post_input(member.run, *member.lines);
+    if (call.exchange.has_come(member.run)) return sum_at_once(member, call);
+    put_down(*member.lines);
+    member.know_buffers(call.given);
+    list(member, call);
   }
   return true;
 }
 
+[[gnu::noinline]] bool ProgressEngine::sum_at_once(MemberState& member,
+                                                   PendingCall& call) noexcept {
+  const bool done = call.exchange.sum_posts(member.run);
+  return end_if_over(member, call, done ? Walked::done : Walked::failed);
+}
+
 [[gnu::always_inline]] inline bool ProgressEngine::wait_again(PendingCall& call) noexcept {
   MemberState& member = *call.member;
-  if (call.rests || !call.straight || !member.is_at_home()) [[unlikely]]
+  if (call.rests || call.way == Way::full || !member.is_at_home()) [[unlikely]]
     return false;
-  if (call.phase != PendingCall::Phase::over && !member.progress_engine->run_only(member, call))
-    return false;
-  if (!call.status.ok()) [[unlikely]]
-    return false;
-  call.rests = true;
-  return true;
+  if (call.phase != PendingCall::Phase::over) return member.progress_engine->end_only(member, call);
+  call.rests = call.status.ok();
+  return call.rests;
+}
+
+// Waits for the call if it is the only one in flight, as for a blocking call.
+[[gnu::noinline]] bool ProgressEngine::end_only(MemberState& member, PendingCall& call) noexcept {
+  if (busy_.size() != 1 || member.started.front != &call) return false;
+  if (call.way != Way::exchanges || call.phase != PendingCall::Phase::under_way ||
+      call.cursor.op != kPosted.op) {
+    run_alone(member);
+  } else {
+    bool done = come_back_to(member.shared->rank_control, *member.lines);
+    if (done) {
+      // Reports show a wait from its first look on.
+      if (call.cursor.next_look_ns != kPosted.next_look_ns) [[unlikely]]
+        has_come(member.run.waiter);
+      done = call.exchange.sum_posts(member.run);
+    }
+    done ? end_well(member, call) : end_broken(member, call);
+  }
+  note_work();
+  call.rests = call.phase == PendingCall::Phase::over && call.status.ok();
+  return call.rests;
 }
 
 // Advances the member's first call, and the following calls as long as the first one ends.
@@ -360,15 +409,7 @@ Progress ProgressEngine::help() noexcept {
   }
   if (done) [[likely]]
     return end_well(member, *call);
-  end(member, *call, member.broken());
-}
-
-// Waits for the call if it is the only one in flight.
-[[gnu::noinline]] bool ProgressEngine::run_only(MemberState& member, PendingCall& call) noexcept {
-  if (busy_.size() != 1 || member.started.front != &call) return false;
-  run_alone(member);
-  note_work();
-  return call.phase == PendingCall::Phase::over;
+  end_broken(member, *call);
 }
 
 bool ProgressEngine::wait(const PendingCall& call, std::int64_t until_ns) noexcept {

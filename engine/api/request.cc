@@ -76,6 +76,8 @@ Request::~Request() {
   member.progress_engine->wait(*call_, kForEverNs);
 }
 
+bool Request::is_started() const noexcept { return !rests(call_.get()); }
+
 Status Request::start_in_full() {
   if (call_ == nullptr) return not_started(nullptr);
   MemberState& member = *call_->member;

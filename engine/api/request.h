@@ -92,6 +92,7 @@ class Request {
   friend Status wait_all(std::span<Request> requests, std::size_t* failed);
   friend Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
                                    std::size_t* failed);
+  bool is_started() const noexcept;  // and not waited for
   // The short ways (ProgressEngine::start_again() and wait_again()). False: nothing has happened.
   bool started_again() noexcept;
   bool waited_again() noexcept;

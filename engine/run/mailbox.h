@@ -28,14 +28,15 @@ struct PostHeader {
 };
 static_assert(sizeof(PostHeader) == kPostHeader);
 
-// The writer publishes the data as those of its call.
-[[gnu::always_inline]] inline void post(Waiter& waiter, PostHeader& header, std::uint32_t flag,
+// The writer publishes the data as those of its call. `lines`: the writer's.
+[[gnu::always_inline]] inline void post(Waiter& waiter, RankLines& lines, PostHeader& header,
+                                        std::uint32_t flag,
                                         std::uint16_t bytes_or_history) noexcept {
   will_write(&header.bytes_or_history, sizeof(PostHeader) - sizeof(header.flag));
   header.bytes_or_history = bytes_or_history;
   header.buffer_hash = waiter.buffer_hashes.own;
   header.fingerprint = waiter.fingerprint;
-  publish(*waiter.rank_control, waiter.rank, header.flag, flag);  // pairs with wait_for_post()
+  publish(*waiter.rank_control, lines, header.flag, flag);  // pairs with wait_for_post()
 }
 
 // Waits until the writer's flag has reached `flag`, in a call equal to ours. False: aborted.
@@ -132,7 +133,9 @@ struct Outbox {
       std::memcpy(place + kSmallPayload, from + kSmallPayload, bytes - kSmallPayload);
     }
     std::memcpy(place, from, std::min(bytes, kSmallPayload));
-    post(waiter, slot, number + 1, static_cast<std::uint16_t>(bytes));  // pairs with Inbox::wait()
+    // Pairs with Inbox::wait().
+    post(waiter, waiter.rank_control->lines(waiter.rank), slot, number + 1,
+         static_cast<std::uint16_t>(bytes));
     return true;
   }
 };

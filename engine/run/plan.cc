@@ -69,6 +69,21 @@ Layout make_layout(const CollectiveSpec& goal, std::span<const std::size_t> coun
   return layout;
 }
 
+bool is_exchange(const Plan& plan) {
+  const auto exchanges = [&](const RankPlan& mine) {
+    if (mine.ops.size() != 4) return false;
+    const Op &post = mine.ops[0], &wait = mine.ops[1], &sum = mine.ops[2];
+    const auto sources = std::span(mine.operands).subspan(post.operands);
+    return post.code == OpCode::post && post.operands == 1 && post.flags == 0 &&
+           mine.operands[0].memory == Memory::input &&
+           wait.code == OpCode::wait_post && sum.code == OpCode::fold && sum.operands == 2 &&
+           sum.copies == 0 && (sum.flags & ~kDivides) == 0 && sum.memory == Memory::output &&
+           std::ranges::count(sources, Memory::board, &Operand::memory) == 1 &&
+           std::ranges::count(sources, Memory::input, &Operand::memory) == 1;
+  };
+  return plan.ranks == 2 && plan.span == 1 && std::ranges::all_of(plan.rank, exchanges);
+}
+
 std::size_t input_bytes(const Layout& layout, const CollectiveSpec& goal, Rank r) {
   std::size_t bytes = 0;
   for (int b = 0; b < goal.blocks; ++b) {

@@ -110,7 +110,8 @@ struct Plan {
   // True if no rank that gets data can end a call before all ranks that bring or get data have
   // begun it; false if the check does not need it.
   bool all_meet = false;
-  bool stages = false;  // some op has kStages
+  bool stages = false;     // some op has kStages
+  bool exchanges = false;  // is_exchange(): calls are made in one piece (exchange.h)
   struct Form {
     Transport transport = Transport::direct;
     std::string algorithm;
@@ -141,6 +142,9 @@ inline bool uses_boards(const Plan& plan) {
 // Slots of mailboxes and halves of boards begin with a header of this size (mailbox.h). On a board,
 // data that fit behind it share its line.
 inline constexpr std::size_t kPostHeader = 16;
+
+// For Plan::exchanges: true if two ranks post their inputs once, wait for each other and add up.
+bool is_exchange(const Plan& plan);
 
 // BlockHome gives the place of a schedule's block in the users' buffers.
 //

@@ -241,7 +241,7 @@ void RankControl::leave(Rank r) {
   // word changes is in the parked count; there is hardly ever one, and a wake-up per rank is
   // expensive.
   for (Rank q = 0; q < ranks_; ++q) wake_futex(q).word.fetch_add(2, std::memory_order_release);
-  if (!is_parked_on(r)) return;
+  if (!is_parked_on(parked(r).count)) return;
   for (Rank q = 0; q < ranks_; ++q) futex_wake_all(wake_futex(q).word, threads());
 }
 

@@ -246,6 +246,9 @@ class RankProcesses {
 // read-modify-write of their `parked` count instead (strict mode). The count itself then orders
 // both sides.
 
+// Counters of ranks stay less than two of these apart (bound_counter_skew() in walk.h).
+inline constexpr std::uint32_t kCounterStretch = 1U << 29;
+
 // True if a counter that may wrap has reached a value: true for the next 2^31 values.
 constexpr bool reached(std::uint32_t counter, std::uint32_t value) {
   return static_cast<std::int32_t>(counter - value) >= 0;
@@ -410,9 +413,10 @@ class RankControl {
   SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
   const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
 
-  // Called by the owner of `word` after its store. Wakes every rank parked on the word.
-  void announce(Rank owner, const Atomic<std::uint32_t>& word) {
-    if (is_parked_on(owner)) [[unlikely]]
+  // Called by the owner of `word`, a rank with these lines, after its store. Wakes every rank parked
+  // on the word.
+  void announce(RankLines& owners, const Atomic<std::uint32_t>& word) {
+    if (is_parked_on(owners.parked.count)) [[unlikely]]
       wake_parked_on(word);
   }
 
@@ -522,9 +526,9 @@ class RankControl {
   bool is_elsewhere(Rank r) const { return processes_ != nullptr && !processes_->is_here(r); }
   bool process_has_ended(Rank r) const;  // false for ranks of this process
   bool has_ended(Rank r);                // its process, or the thread that made its last call
-  // True if any rank is parked on a word of this owner. The owner has already stored the new value.
-  bool is_parked_on(Rank owner) {
-    Atomic<std::uint32_t>& count = parked(owner).count;
+  // True if any rank is parked on a word of the owner of this count. The owner has already stored
+  // the new value.
+  bool is_parked_on(Atomic<std::uint32_t>& count) const {
     // Pairs with Parking's fetch_add.
     if (strict_) return count.fetch_add(0, std::memory_order_acq_rel) != 0;
     // The compiler must not move the load before the caller's store; a parking rank's membarrier

@@ -144,10 +144,14 @@ template <class Fingerprint>
 }
 
 // The owner of a counter stores its next value and wakes the ranks that wait for it.
+inline void publish(RankControl& rank_control, RankLines& owners,
+                    Atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+  word.store(value, std::memory_order_release);  // pairs with wait_until()
+  rank_control.announce(owners, word);
+}
 inline void publish(RankControl& rank_control, Rank owner, Atomic<std::uint32_t>& word,
                     std::uint32_t value) noexcept {
-  word.store(value, std::memory_order_release);  // pairs with wait_until()
-  rank_control.announce(owner, word);
+  publish(rank_control, rank_control.lines(owner), word, value);
 }
 
 }  // namespace rankine

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/run/exchange.h"
 #include "engine/run/interpret.h"
 #include "engine/run/sharing.h"
 #include "engine/run/wait.h"
@@ -34,7 +35,7 @@ void enter(RankState& state) {
 // a rank publishes that and waits until all ranks have reached the stretch before. Every call
 // advances the base, so call numbers keep together as well. False: aborted.
 bool bound_counter_skew(const Plan& plan, RankState& state, std::uint32_t former_base) noexcept {
-  constexpr std::uint32_t kStretch = 1U << 29;
+  constexpr std::uint32_t kStretch = kCounterStretch;
   if ((former_base ^ state.progress_base) < kStretch) [[likely]]
     return true;
   RankControl& rank_control = *state.waiter.rank_control;
@@ -52,12 +53,6 @@ bool bound_counter_skew(const Plan& plan, RankState& state, std::uint32_t former
     }
   }
   return true;
-}
-
-// A hash of all calls so far. Boards see nothing of calls on other transports, so they use the hash
-// to detect an earlier call that went wrong unnoticed.
-std::uint32_t history_after(std::uint32_t call_history, std::uint64_t fingerprint) {
-  return (call_history ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
 }
 
 // The buffers of a rank, at the addresses that this rank knows.
@@ -366,22 +361,16 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
     if (!copy_few_bytes(place, data, op.bytes)) std::memcpy(place, data, op.bytes);
   }
   if ((op.flags & kMoreToPost) != 0) return;
-  post(state.waiter, board.half(state.posts), state.posts + 1,
+  post(state.waiter, state.waiter.rank_control->lines(state.waiter.rank),
+       board.half(state.posts), state.posts + 1,
        static_cast<std::uint16_t>(state.call_history >> 16));
   ++state.posts;
 }
 
 [[gnu::always_inline]] inline bool wait_post(Rank peer, const Op& op, const Plan& plan,
                                              RankState& state) noexcept {
-  const PostHeader& half = state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1);
-  if (!wait_for_post(state.waiter, half, state.posts, peer, op.round)) return false;
-  if (half.bytes_or_history != state.call_history >> 16) [[unlikely]] {
-    report_call_history_mismatch(*state.waiter.rank_control, state.waiter.rank, peer);
-    return false;
-  }
-  if (state.waiter.buffer_hashes.suspect(half.buffer_hash)) [[unlikely]]
-    return check_no_alias(plan, state.waiter, peer);
-  return true;
+  return wait_post(state.boards[static_cast<std::size_t>(peer)].half(state.posts - 1), peer,
+                   op.round, plan, state);
 }
 
 bool wait_posts(const Op& op, const Plan& plan, RankState& state) noexcept {

@@ -614,7 +614,8 @@ void deadline(Explorer& x) {
 // The interpreter on a plan of two ranks: on mailboxes and boards each rank takes a word of the
 // other.
 struct Exchange {
-  explicit Exchange(Transport transport) {
+  // `sums`: on boards, a sum of both words, for is_exchange().
+  explicit Exchange(Transport transport, bool sums = false) {
     plan.transport = transport;
     plan.ranks = 2;
     plan.rounds = 1;
@@ -641,6 +642,10 @@ struct Exchange {
         mine.ops.push_back({.code = OpCode::wait_post, .peer = peer});
         mine.ops.push_back({.code = OpCode::fold, .operands = 1, .bytes = kBytes});
         mine.operands.push_back({.rank = peer, .memory = Memory::board, .offset = kOffset});
+        if (sums) {
+          ++mine.ops.back().operands;
+          mine.operands.push_back({.rank = r, .memory = Memory::input});
+        }
       } else {
         mine.ops.push_back({.code = OpCode::enter});
         // Rank 1 reads rank 0's input; rank 0 owns the input again when rank 1 has published its
@@ -655,6 +660,11 @@ struct Exchange {
       }
       mine.ops.push_back({});
     }
+    // The peer's word is the result also of a sum.
+    plan.fold = [](void* to, const void* const* from, int, std::size_t, int) noexcept {
+      std::memcpy(to, from[0], sizeof(std::uint64_t));
+    };
+    plan.exchanges = is_exchange(plan);
   }
   Plan plan;
 };
@@ -727,11 +737,13 @@ enum class Walk : std::uint8_t {
   left_early,    // rank 0 steps, rank 1 leaves after its part
   never_called,  // rank 0 steps, rank 1 leaves at once
   ended,         // rank 0 steps, rank 1 aborts
+  in_one_piece,  // both wait, and sum
 };
 
 void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
           Walk how = Walk::whole) {
-  const Exchange exchange(transport);
+  const Exchange exchange(transport, how == Walk::in_one_piece);
+  x.require(exchange.plan.exchanges == (how == Walk::in_one_piece), "another shape");
   const std::uint32_t first = near_wrap(1);
   RankControl rank_control(2, policy, kMinute, strict);
   std::array<std::unique_ptr<Pair>, 2> pairs = {std::make_unique<Pair>(rank_control, first),
@@ -750,7 +762,8 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
                     .rank = static_cast<Rank>(r),
                     .call = std::uint64_t{first} + 1,
                     .fingerprint = fingerprint_of(ReduceOp::sum, 1)};
-    state.progress_base = first;
+    // A call that enters a new stretch is walked.
+    state.progress_base = how == Walk::in_one_piece ? first - 1 : first;
     state.outbox.resize(2);
     state.inbox.resize(2);
     state.outbox[1 - r] = {pairs[r]->outbox.mailbox, first, first};
@@ -758,7 +771,7 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
     state.memory.resize(8);
     state.boards.assign(boards.board.begin(), boards.board.end());
     state.posts = first;
-    state.operands.resize(2);  // the operands and the target of an op
+    state.operands.resize(3);  // the operands and the target of an op
     state.memory_of(r, Memory::input) = reinterpret_cast<std::byte*>(&buffers[r].input);
     state.memory_of(r, Memory::output) = reinterpret_cast<std::byte*>(&buffers[r].output);
     buffers[r].input = 10 + r;
@@ -766,7 +779,8 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
   const auto rank = [&](std::size_t r) {
     if (r == 1 && how == Walk::never_called) return rank_control.leave(1);
     if (r == 1 && how == Walk::ended) return rank_control.abort({Code::aborted, "now"});
-    const bool steps = how == Walk::steps || (how != Walk::whole && r == 0);
+    const bool waits = how == Walk::whole || how == Walk::in_one_piece;
+    const bool steps = how == Walk::steps || (!waits && r == 0);
     const bool done =
         steps ? step_through(exchange.plan, states[r]) : interpret(exchange.plan, states[r]);
     if (how == Walk::never_called || how == Walk::ended) {
@@ -833,6 +847,8 @@ std::vector<Scenario> scenarios() {
         [=](Explorer& x) { call(x, Transport::mailbox, strict, kParks); });
     add("direct call" + mode, [=](Explorer& x) { call(x, Transport::direct, strict, kParks); });
     add("call on boards" + mode, [=](Explorer& x) { call(x, Transport::board, strict, kParks); });
+    add("exchange" + mode,
+        [=](Explorer& x) { call(x, Transport::board, strict, kParks, Walk::in_one_piece); });
     // A rank with other work sleeps until the time to look about, which is no deadline.
     add(
         "giving way" + mode, [=](Explorer& x) { give_way(x, strict, false); }, true);
@@ -853,7 +869,7 @@ std::vector<Scenario> scenarios() {
   for (Scenario& scenario : all) {
     for (const char* large :
          {"mailbox: three messages, parking, membarrier", "call on mailboxes, membarrier",
-          "direct call, membarrier", "call on boards, membarrier",
+          "direct call, membarrier", "call on boards, membarrier", "exchange, membarrier",
           "multicast: one publication, two readers, membarrier"}) {
       scenario.is_large = scenario.is_large || scenario.name == large;
     }

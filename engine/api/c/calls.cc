@@ -98,8 +98,10 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
 
 // Makes or collects a plain call whose rank is in use, or has options, or has ended; or explains
 // why not.
-[[gnu::noinline]] rkResult_t call_in_full(const char* function, rkComm_t comm,
-                                          const PlainCall& plain) noexcept {
+[[gnu::noinline]] rkResult_t call_in_full(const char* function, rkComm_t comm, const void* in,
+                                          void* out, std::size_t count,
+                                          std::uint64_t kinds) noexcept {
+  const PlainCall plain{in, out, count, kinds};
   const rkResult_t result = guarded(function, [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     handle->check_not_finalized();
@@ -115,29 +117,42 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
   return result;
 }
 
+[[gnu::noinline, gnu::cold]] rkResult_t failed(const char* function, const TakenRank& rank) {
+  return tell(function, rank.failure());
+}
+
 // The short way of a call that is not in a group.
-[[gnu::noinline]] rkResult_t call_at_once(const char* function, rkComm_t comm, const void* in,
-                                          void* out, std::size_t count,
-                                          std::uint64_t kinds) noexcept {
+[[gnu::always_inline]] inline rkResult_t call_at_once(const char* function, rkComm_t comm,
+                                                      const PlainCall& call) noexcept {
   return guarded(function, [&]() -> rkResult_t {
-    const TakenRank rank(comm);
-    if (!rank) [[unlikely]]
-      return call_in_full(function, comm, {in, out, count, kinds});
-    if (rank.member().try_plain(in, out, count, kinds)) [[likely]]
-      return rkSuccess;
-    return tell(function, rank.failure());
+    if (const TakenRank rank(comm); rank) [[likely]] {
+      return rank.member().try_plain(call.in, call.out, call.count, call.kinds)
+                 ? rkSuccess
+                 : failed(function, rank);
+    }
+    return call_in_full(function, comm, call.in, call.out, call.count, call.kinds);
   });
 }
 
 // The short way of a call in a group.
-[[gnu::noinline]] rkResult_t collect_plain(const char* function, rkComm_t comm,
-                                           const PlainCall& call) noexcept {
+[[gnu::noinline]] rkResult_t collect_plain(const char* function, rkComm_t comm, const void* in,
+                                           void* out, std::size_t count,
+                                           std::uint64_t kinds) noexcept {
   {
     const TakenRank rank(comm);
-    if (rank && rank.is_this_process() && collect_again({function, comm, call})) [[likely]]
+    if (rank && rank.is_this_process() && collect_again({function, comm, {in, out, count, kinds}}))
+        [[likely]] {
       return rkSuccess;
+    }
   }
-  return call_in_full(function, comm, call);
+  return call_in_full(function, comm, in, out, count, kinds);
+}
+
+// call() with a created operation, or with a type or operation that does not exist.
+[[gnu::noinline]] rkResult_t call_oddly(const char* function, rkComm_t comm, Collective collective,
+                                        const void* in, void* out, std::size_t count, int type,
+                                        int op, int root) noexcept {
+  return call(function, comm, {collective, in, out, count, type, op, root});
 }
 
 // call() for a call without lists and epilogues.
@@ -150,10 +165,11 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
       [[likely]] {
     const auto kinds = PlainCall::kinds_of(collective, kTypes[static_cast<unsigned>(type)],
                                            kOps[static_cast<unsigned>(op)], root);
-    return in_group() ? collect_plain(function, comm, {in, out, count, kinds})
-                      : call_at_once(function, comm, in, out, count, kinds);
+    if (in_group()) [[unlikely]]
+      return collect_plain(function, comm, in, out, count, kinds);
+    return call_at_once(function, comm, {in, out, count, kinds});
   }
-  return call(function, comm, {collective, in, out, count, type, op, root});
+  return call_oddly(function, comm, collective, in, out, count, type, op, root);
 }
 
 // Makes or collects a message, as call().

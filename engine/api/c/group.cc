@@ -108,7 +108,7 @@ void CallGroup::clear() noexcept {
 
 void CallGroup::refuse_to_start() const {
   throw Refusal{rkInvalidUsage,
-                is_out_ ? "request has been started; wait for it before it starts again"
+                is_out() ? "request has been started; wait for it before it starts again"
                         : "request has an rkCommSplit and was started before; a split starts once"};
 }
 
@@ -131,7 +131,7 @@ Result<bool> CallGroup::test() {
 }
 
 std::string CallGroup::under_way() {
-  if (!is_out_) return {};
+  if (!is_out()) return {};
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (const auto over = requests_[i].test(); over.ok() && !*over) return name(i);
   }
@@ -215,8 +215,10 @@ Result<bool> CallGroup::wait_for(std::chrono::milliseconds most, const HeldRanks
   return true;
 }
 
-constinit thread_local int groups_open = 0;
-constinit thread_local CollectedPlainCalls* plain_calls = nullptr;
+// GCC forgets the model of the declaration.
+[[gnu::tls_model("initial-exec")]] constinit thread_local int groups_open = 0;
+[[gnu::tls_model("initial-exec")]] constinit thread_local CollectedPlainCalls* plain_calls =
+    nullptr;
 
 namespace {
 
@@ -361,6 +363,14 @@ namespace {
   });
 }
 
+// The only call of a group has failed.
+[[gnu::noinline, gnu::cold]] rkResult_t group_failed(const char* function,
+                                                     const TakenRank& rank) {
+  const Status status = rank.failure();
+  return tell("rkGroupEnd", {status.code(), name_of(function, rank.member().rank()) + ": " +
+                                                status.text()});
+}
+
 }  // namespace
 }  // namespace rankine
 
@@ -369,20 +379,17 @@ extern "C" {
 rkResult_t rkGroupEnd() noexcept {
   if (groups_open != 1 || plain_calls == nullptr || !plain_calls->are_all || plain_calls->size != 1)
     return end_group();
-  const CollectedPlainCall one = plain_calls->calls[0];
+  const CollectedPlainCall& one = plain_calls->calls[0];
+  const char* const function = one.function;  // a function of the caller may open a group
   return guarded("rkGroupEnd", [&]() -> rkResult_t {
-    const TakenRank rank(one.comm);
-    if (!rank) [[unlikely]]
-      return end_group();
-    groups_open = 0;
-    plain_calls->size = 0;
-    if (rank.member().try_plain(one.call.in, one.call.out, one.call.count, one.call.kinds))
-        [[likely]] {
-      return rkSuccess;
+    if (const TakenRank rank(one.comm); rank) [[likely]] {
+      groups_open = 0;
+      plain_calls->size = 0;
+      return rank.member().try_plain(one.call.in, one.call.out, one.call.count, one.call.kinds)
+                 ? rkSuccess
+                 : group_failed(function, rank);
     }
-    const Status failed = rank.failure();
-    return tell("rkGroupEnd", Status(failed.code(), name_of(one.function, rank.member().rank()) +
-                                                        ": " + failed.text()));
+    return end_group();
   });
 }
 

@@ -161,12 +161,14 @@ class CallGroup {
   }
 
   // True if the calls are started and not waited for.
-  bool is_out() const { return is_out_; }
+  bool is_out() const {
+    return requests_.size() == 1 && splits_.empty() ? requests_.front().is_started() : is_out_;
+  }
   // Starts the calls. Throws a Refusal if they are started already, if a rank was finalized, or if
   // the group contains a split and was started before.
   Status start(const HeldRanks& held) {
     held.check_not_finalized();
-    if (is_out_ || was_split_) [[unlikely]]
+    if (is_out() || was_split_) [[unlikely]]
       refuse_to_start();
     was_split_ = !splits_.empty();
     is_out_ = true;
@@ -179,16 +181,8 @@ class CallGroup {
   }
   // The short ways of a group of one call that is started and waited for again. False: nothing has
   // happened.
-  bool start_again() noexcept {
-    const bool started = requests_.front().started_again();
-    is_out_ |= started;
-    return started;
-  }
-  bool wait_again() noexcept {
-    const bool waited = requests_.front().waited_again();
-    is_out_ &= !waited;
-    return waited;
-  }
+  bool start_again() noexcept { return requests_.front().started_again(); }
+  bool wait_again() noexcept { return requests_.front().waited_again(); }
   // The only call's rank; nullptr: several calls, or a split.
   rkComm_t only_rank() const {
     return calls_.size() == 1 && splits_.empty() ? calls_.front().comm : nullptr;
@@ -239,7 +233,7 @@ class CallGroup {
   std::vector<int> ranks_;  // by call
   std::vector<Split> splits_;
   std::vector<Request> requests_;  // by call; destroyed before the splits
-  bool is_out_ = false;
+  bool is_out_ = false;  // of several calls, or a split
   bool was_split_ = false;
 };
 

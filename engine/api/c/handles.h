@@ -116,13 +116,17 @@ class HandleTable {
 
   // Returns the handle's slot for any generation; nullptr: no such slot.
   static Slot* find(Handle handle) noexcept {
-    // Chunk c has the slots of which index + kFirst has c bits more than kFirst.
     const std::uint32_t index = static_cast<std::uint32_t>(bits_of(handle)) ^ Object::kKind;
-    const std::uint32_t place = index + kFirst;
-    const auto chunk = static_cast<std::size_t>(std::bit_width(place) - std::bit_width(kFirst));
-    Slot* first = chunk < chunks_.size() ? chunks_[chunk].load(std::memory_order_acquire)
-                                         : nullptr;  // pairs with grow()
-    return first == nullptr ? nullptr : first + (place - std::bit_floor(place));
+    std::uint32_t chunk = 0, at = index;
+    if (index >= kFirst) [[unlikely]] {
+      // Chunk c has the slots of which index + kFirst has c bits more than kFirst.
+      const std::uint32_t place = index + kFirst;
+      chunk = static_cast<std::uint32_t>(std::bit_width(place) - std::bit_width(kFirst));
+      at = place - std::bit_floor(place);
+      if (chunk >= chunks_.size()) return nullptr;
+    }
+    Slot* const first = chunks_[chunk].load(std::memory_order_acquire);  // pairs with grow()
+    return first == nullptr ? nullptr : first + at;
   }
 
   // May throw std::bad_alloc.

@@ -30,6 +30,20 @@ rkResult_t tell(const char* function, const Status& status) noexcept {
   return tell(function, result_of(status.code()), status.text());
 }
 
+rkResult_t tell_caught(const char* function) noexcept {
+  try {
+    throw;
+  } catch (const Refusal& refusal) {
+    return tell(function, refusal.result, refusal.text);
+  } catch (const std::bad_alloc&) {
+    return tell(function, rkOutOfMemory, "there is no memory");
+  } catch (const std::exception& e) {
+    return tell(function, rkInternalError, e.what());
+  } catch (...) {  // from a C++ function that the caller passed as a C function
+    return tell(function, rkInternalError, "an exception of an unknown type was thrown");
+  }
+}
+
 void refuse_number(const char* name, int number, std::size_t rows) {
   throw Refusal{rkInvalidArgument, std::string(name) + " is " + std::to_string(number) +
                                        "; allowed are 0 to " + std::to_string(rows - 1)};

@@ -20,6 +20,8 @@ namespace rankine {
 // Stores "function: text" for rkGetLastError() and returns the result.
 rkResult_t tell(const char* function, rkResult_t result, std::string_view text) noexcept;
 rkResult_t tell(const char* function, const Status& status) noexcept;
+// In a handler: stores the text of the exception, and returns its result.
+rkResult_t tell_caught(const char* function) noexcept;
 
 inline Status is_null(const char* name) { return invalid_argument(std::string(name) + " is NULL"); }
 
@@ -44,14 +46,8 @@ rkResult_t guarded(const char* function, const Body& body) noexcept {
       const Status status = body();
       return status.ok() ? rkSuccess : tell(function, status);
     }
-  } catch (const Refusal& refusal) {
-    return tell(function, refusal.result, refusal.text);
-  } catch (const std::bad_alloc&) {
-    return tell(function, rkOutOfMemory, "there is no memory");
-  } catch (const std::exception& e) {
-    return tell(function, rkInternalError, e.what());
-  } catch (...) {  // from a C++ function that the caller passed as a C function
-    return tell(function, rkInternalError, "an exception of an unknown type was thrown");
+  } catch (...) {
+    return tell_caught(function);
   }
 }
 

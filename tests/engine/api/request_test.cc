@@ -376,6 +376,64 @@ TEST(PreparedRequest, SeesTheEndOnItsShortWay) {
   EXPECT_EQ(request.start().code(), Code::invalid_argument);
 }
 
+// A started call of one post and one sum stops between the two. Fails if a way to go on loses the
+// call, or does not see its end.
+TEST(PreparedRequest, GoesOnAfterItsPost) {
+  const auto communicator = Communicator::create({.ranks = 2, .tuned = false}).value();
+  std::unique_ptr<Member> first;
+  // Members of one thread would share its started calls.
+  std::thread([&] { first = communicator->join(0).value(); }).join();
+  const auto second = communicator->join(1).value();
+  const std::array<float, 2> x{1, 2}, u{3, 4};
+  std::array<float, 2> y{}, v{};
+  Call other{.in = u.data(), .out = v.data(), .count = 2};
+  Request request = first->prepared().all_reduce(std::span(x), std::span(y)).value();
+  Request its = second->prepare(other).value();
+  const auto end_late = [&](const std::function<Status()>& late) {
+    std::thread peer([&] {
+      wait_until_waiting(*communicator, 0);
+      static_cast<void>(late());
+    });
+    Status status = request.wait();
+    peer.join();
+    return status;
+  };
+  const std::function<Status()> ends[] = {
+      [&] { return second->call(other).ok() ? request.wait() : Status(); },
+      [&] { return end_late([&] { return second->call(other); }); },
+      [&] {
+        EXPECT_FALSE(request.test().value());
+        EXPECT_TRUE(second->call(other).ok());
+        EXPECT_TRUE(request.test().value());
+        return request.wait();
+      },
+      [&] {
+        EXPECT_TRUE(second->call(other).ok());
+        return first->progress().ok() ? request.wait() : Status();
+      },
+      [&] {
+        EXPECT_FALSE(request.wait_for(1ms).value());
+        EXPECT_TRUE(its.start().ok());
+        return its.wait().ok() ? request.wait_for(kLong).status() : Status();
+      }};
+  for (int i = 0; i < 20; ++i) {
+    y = v = {};
+    ASSERT_TRUE(request.start().ok());
+    const Status status = ends[i % std::ssize(ends)]();
+    EXPECT_TRUE(status.ok()) << status.text();
+    EXPECT_EQ(y, (std::array<float, 2>{4, 6})) << i;
+    EXPECT_EQ(v, y) << i;
+  }
+  EXPECT_TRUE(its.start().ok());
+  EXPECT_TRUE(request.start().ok());  // the other post has come
+  EXPECT_TRUE(request.wait().ok() && its.wait().ok());
+  EXPECT_TRUE(request.start().ok());
+  other.op = ReduceOp::max;
+  EXPECT_EQ(end_late([&] { return second->call(other); }).code(), Code::mismatch);
+  EXPECT_TRUE(request.start().ok());
+  EXPECT_EQ(request.wait().code(), Code::mismatch);
+}
+
 TEST(ProgressThread, BeginsWhatIsBehindAnother) {
   std::array<std::array<std::vector<float>, 5>, kRanks> x;
   end_other_calls_first([&](Member& me, std::vector<Request>& requests) -> Status {

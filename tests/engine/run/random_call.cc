@@ -512,6 +512,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
     }
     call.plan = std::move(*plan);
     call.in_turns = passes.turns.has_value();
+    call.plan.exchanges = is_exchange(call.plan);
     call.plan.fold = find_reduce(call.type, call.op);
     call.plan.spread = find_spread(call.type, call.op, best_isa());
     call.plan.element_bytes = size_of(call.type);
