@@ -1,6 +1,6 @@
 """Debian's -dev packages as Bazel repositories.
 
-Each repository holds links to the headers and archives of one library and nothing else. `-isystem /usr/include` would put the
+Each repository holds links to the headers of one library and nothing else. `-isystem /usr/include` would put the
 C headers before libstdc++'s own and break its `#include_next`; a folder with one library's headers in it cannot.
 """
 
@@ -31,13 +31,13 @@ def write_build_file(ctx, libraries):
         text += "\ncc_library(\n%s)\n" % "".join(["    %s,\n" % line for line in lines])
     ctx.file("BUILD.bazel", text)
 
-def _library(packages, headers, archives = [], optional = False, folders = [_PREFIX + "/include"], **targets):
-    return struct(archives = archives, folders = folders, headers = headers, optional = optional, packages = packages, targets = targets)
+def _library(packages, headers, optional = False, folders = [_PREFIX + "/include"], **targets):
+    return struct(folders = folders, headers = headers, optional = optional, packages = packages, targets = targets)
 
-# Names of repositories and targets are those of the Bazel registry; headers are below the system's include folder. Targets link shared
-# libraries by -l, since the system's linker and loader find them. Headers included by a listed header need no entry (Boost has 15,000
-# files): the compiler finds them in the system's folder. If an optional library is not installed, its targets are empty: nothing to
-# include, and macros such as RANKINE_HAS_GLOO stay undefined.
+# Names of repositories and targets are those of the Bazel registry; headers are below the system's include folder. Targets link libraries
+# by -l, since the system's linker and loader find them, also for another machine (third_party/arm64). Headers included by a listed header
+# need no entry (Boost has 15,000 files): the compiler finds them in the system's folder. If an optional library is not installed, its
+# targets are empty: nothing to include, and macros such as RANKINE_HAS_GLOO stay undefined.
 _LIBRARIES = {
     "boost": _library(["libboost-dev"], ["boost/lockfree"], optional = True, lockfree = headers_and_flags()),
     "cli11": _library(["libcli11-dev"], ["CLI"], cli11 = headers_and_flags()),
@@ -51,17 +51,15 @@ _LIBRARIES = {
     "google_benchmark": _library(
         ["libbenchmark-dev"],
         ["benchmark"],
-        ["libbenchmark_main.a"],
         benchmark = headers_and_flags(linkopts = ["-lbenchmark"]),
-        benchmark_main = headers_and_flags(srcs = ["lib/libbenchmark_main.a"], deps = [":benchmark"], headers = False),
+        benchmark_main = headers_and_flags(linkopts = ["-lbenchmark_main"], deps = [":benchmark"], headers = False),
     ),
     # GoogleMock is part of :gtest, as in the registry's module.
     "googletest": _library(
         ["libgmock-dev", "libgtest-dev"],
         ["gmock", "gtest"],
-        ["libgmock.a", "libgmock_main.a", "libgtest.a"],
-        gtest = headers_and_flags(srcs = ["lib/libgmock.a", "lib/libgtest.a"], linkopts = ["-pthread"]),
-        gtest_main = headers_and_flags(srcs = ["lib/libgmock_main.a"], deps = [":gtest"], headers = False),
+        gtest = headers_and_flags(linkopts = ["-lgmock", "-lgtest", "-pthread"]),
+        gtest_main = headers_and_flags(linkopts = ["-lgmock_main"], deps = [":gtest"], headers = False),
     ),
     # Only tests link hwloc: the product opens it while it runs, if it is installed (numa/hwloc_functions.h).
     "hwloc": _library(
@@ -87,13 +85,12 @@ _LIBRARIES = {
         openmpi = headers_and_flags(defines = ["OMPI_SKIP_MPICXX=1"], linkopts = ["-l:libmpi.so.40"]),
     ),
     # For a Python module: the interpreter that loads it has Python's own functions.
-    "python": _library(["libpython3-dev"], ["python3"], python = headers_and_flags(includes = ["include/python3"])),
+    "python": _library(["libpython3-dev"], ["python3"], python = headers_and_flags(includes = ["include", "include/python3"])),
     # rapidcheck_gtest has RC_GTEST_PROP and its like: #include <rapidcheck/gtest.h>
     "rapidcheck": _library(
         ["librapidcheck-dev"],
         ["rapidcheck", "rapidcheck.h"],
-        ["librapidcheck.a"],
-        rapidcheck = headers_and_flags(srcs = ["lib/librapidcheck.a"]),
+        rapidcheck = headers_and_flags(linkopts = ["-lrapidcheck"]),
         rapidcheck_gtest = headers_and_flags(deps = [":rapidcheck"], headers = False),
     ),
     "readerwriterqueue": _library(["libreaderwriterqueue-dev"], ["readerwriterqueue"], readerwriterqueue = headers_and_flags()),
@@ -132,8 +129,12 @@ def _debian_library_impl(ctx):
     for header in library.headers:
         names = _NAMES.get(header, [header])
         _link_first(ctx, library.packages, "include/" + header, [f + "/" + name for f in library.folders for name in names])
-    for archive in library.archives:
-        _link_first(ctx, library.packages, "lib/" + archive, [f + "/" + archive for f in _LIBRARY_FOLDERS])
+    if ctx.attr.library == "python":
+        # Its generated header includes that of the target's machine, which is equal for x86-64 and, by the cross compiler, 64-bit Arm.
+        for name in _NAMES["python3"]:
+            generated = ctx.path(_PREFIX + "/include/x86_64-linux-gnu/" + name)
+            if generated.exists:
+                ctx.symlink(generated, "include/aarch64-linux-gnu/" + name)
     write_build_file(ctx, library.targets)
 
 debian_library = repository_rule(

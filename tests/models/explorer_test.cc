@@ -506,7 +506,7 @@ class Park : public testing::TestWithParam<Variant> {};
 
 TEST_P(Park, HoldsOrFailsAsItShould) {
   if (!runs("test -x /usr/bin/spin")) {
-    GTEST_SKIP() << "Spin is not installed (Debian's package spin, packages.txt)";
+    GTEST_SKIP() << "Spin is not installed (Debian's package spin)";
   }
   const auto model = std::filesystem::absolute("tests/models/park.pml");
   ASSERT_TRUE(std::filesystem::exists(model));
