@@ -179,8 +179,8 @@ IndexList runs_of(const std::vector<char>& marked) {
 }
 
 // Handles dimensions from d on; `base` is the sum over the coordinates before d.
-void append_product(const Torus& torus, const std::vector<const Held*>& others,
-                    const IndexList& what, Rank r, int d, int base, IndexList& out) {
+void append_held(const Torus& torus, const std::vector<const Held*>& others, const IndexList& what,
+                 Rank r, int d, int base, IndexList& out) {
   const Held* held = at(others, d);
   const IndexList& list = held == nullptr ? what : at(*held, torus.coordinate(r, d));
   if (d + 1 == torus.dimensions()) {
@@ -189,7 +189,7 @@ void append_product(const Torus& torus, const std::vector<const Held*>& others,
     }
   } else {
     list.for_each([&](int x) {
-      append_product(torus, others, what, r, d + 1, base + x * torus.stride(d), out);
+      append_held(torus, others, what, r, d + 1, base + x * torus.stride(d), out);
     });
   }
 }
@@ -224,7 +224,7 @@ std::map<int, Held> held_before(const Schedule& line, const std::vector<int>& ro
 IndexList held_product(const Torus& torus, const std::vector<const Held*>& others,
                        const IndexList& what, Rank r) {
   IndexList out;
-  append_product(torus, others, what, r, 0, 0, out);
+  append_held(torus, others, what, r, 0, 0, out);
   return out;
 }
 

@@ -61,7 +61,7 @@ _LIBRARIES = {
         gtest = headers_and_flags(linkopts = ["-lgmock", "-lgtest", "-pthread"]),
         gtest_main = headers_and_flags(linkopts = ["-lgmock_main"], deps = [":gtest"], headers = False),
     ),
-    # Only tests link hwloc: the product opens it while it runs, if it is installed (numa/hwloc_functions.h).
+    # Only tests link hwloc: the product opens it while it runs, if it is installed (numa/system_calls.h).
     "hwloc": _library(
         ["libhwloc-dev"],
         ["hwloc", "hwloc.h"],

@@ -13,8 +13,7 @@
 //       before_walk   call - walk: plan look-up, argument check, fingerprint, and the records for
 //                     peers and for the flight record; so an upper bound of the first three
 //     `.._spread` is half the distance between the quartiles over the batches, `.._undisturbed`
-//     the tenth percentile; `allocations` the allocations of all timed batches together, to be 0,
-//     and `allocations_of_first` the allocations of the first call, which makes the plan.
+//     the tenth percentile.
 //
 //   shapes/<number>       as `chosen`, with this number of different counts in turn (`shuffled`: in
 //     random order): the cost of finding a plan for a server with varying sizes. `bytes_of_plans`
@@ -39,7 +38,6 @@
 #include "engine/api/tuning/choose.h"
 #include "engine/base/statistics.h"
 #include "engine/compile/compile.h"
-#include "engine/faults/failing_new.h"
 #include "engine/run/interpret.h"
 #include "numa/placement.h"
 #include "numa/topology.h"
@@ -105,21 +103,13 @@ void all_reduce(benchmark::State& state, const CallOptions& options) {
   };
   std::array<std::vector<double>, 3> times;  // call, walk, empty
   for (auto& of_one : times) of_one.reserve(kRounds);
-  const auto allocations = [](const auto& body) {
-    faults::fail_allocation(0, false);  // resets the count
-    const faults::AllocationsCount counts;
-    body();
-    return static_cast<double>(faults::allocations_counted());
-  };
-  state.counters["allocations_of_first"] = allocations(call);
+  call();  // makes the plan
   for (auto _ : state) {
-    state.counters["allocations"] = allocations([&] {
-      for (int round = 0; round < kRounds; ++round) {
-        times[0].push_back(batch_ns(call));
-        times[1].push_back(batch_ns([&] { walk(); }));
-        times[2].push_back(batch_ns([] {}));
-      }
-    });
+    for (int round = 0; round < kRounds; ++round) {
+      times[0].push_back(batch_ns(call));
+      times[1].push_back(batch_ns([&] { walk(); }));
+      times[2].push_back(batch_ns([] {}));
+    }
     state.SetIterationTime(median(times[0]) * 1e-9);
   }
   if (data[1] != 2.0F) std::abort();

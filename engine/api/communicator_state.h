@@ -183,7 +183,7 @@ inline Status forked_status() noexcept {
 Result<SharedClock> shared_clock(ProcessRanks* processes);
 
 // Ranks on several nodes, which exchange messages over a wire such as MPI: all calls use mailboxes,
-// and a PlanRunner of each rank provides the mailboxes between nodes (mpi/wire.h).
+// and a PlanRunner of each rank provides the mailboxes between nodes (mpi/process.h).
 struct WireOptions {
   std::vector<int> node;   // by rank: ranks of one node exchange messages through memory
   std::vector<Rank> here;  // this process's ranks; plans keep only their ops

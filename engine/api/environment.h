@@ -61,7 +61,7 @@ class FirstCount {
 //                                                  is a cache: an unsuitable table is ignored
 //
 // The library under MPI programs also reads RANKINE_MPI and RANKINE_MPI_NODES. Names of collectives
-// and algorithms may be spelled as people type them (typed_names.h).
+// and algorithms may be spelled as people type them (algorithms/catalogue.h).
 //
 // A name that is one or two letters away from one of these is an error. Any other name that begins
 // with RANKINE_ has no effect; one warning per process lists such names, except those of the build

@@ -270,7 +270,7 @@ class Member : public TypedCalls<Member, Status> {
     set_yield_callback(work);
   }
   // From now on `runner` (interpret.h) runs this rank's blocking calls; it must outlive the member.
-  // For a transport beside shared memory (mpi/wire.h).
+  // For a transport beside shared memory (mpi/process.h).
   void run_by(PlanRunner* runner);
 
   // Describes the plan of a call: "ring, mailbox transport", "double_tree, P = 8, direct

@@ -66,7 +66,7 @@ struct EmbeddedFile {
   std::string text;
 };
 
-// Collectives and algorithms by typed names (engine/api/typed_names.h), for command lines and
+// Collectives and algorithms by typed names (algorithms/catalogue.h), for command lines and
 // requests.
 
 // Reads a collective for which the catalogue has an algorithm.

@@ -53,7 +53,7 @@ Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds);
 // Reads a list of n numbers; `list` may be NULL if n is 0.
 Result<std::vector<int>> read_list(std::string_view name, const int* list, int n);
 
-// Reads a level of order by its name (engine/api/order.h); NULL: not set.
+// Reads a level of order by its name (engine/api/call.h); NULL: not set.
 Result<std::optional<Order>> read_order(const char* name);
 
 // Sizes of the structs in their first version.

@@ -111,7 +111,7 @@ class Backend {
 };
 
 // Collective over `comm`. Connects the ranks through memory if all can share it (shared_host(),
-// locations.h), enough is available and `messages` is false; otherwise by MPI messages. If the
+// rank_locations.h), enough is available and `messages` is false; otherwise by MPI messages. If the
 // processes have once waited for each other in vain although all seemed able to share memory, they
 // do not try again.
 Result<std::unique_ptr<Backend>> make_backend(MPI_Comm comm, bool messages);

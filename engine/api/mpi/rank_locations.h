@@ -92,7 +92,7 @@ struct TimedMessage {
 // lines from the first message to each of the others, so one delayed message has no effect.
 // Requires at least two messages, and all others longer than the first. Errors: alpha or beta is
 // not above 0 (on a busy machine long messages may take no longer than short ones), or is above
-// kMostSeconds (machine_model.h). The error text lists all times.
+// kMostSeconds (tuning.h). The error text lists all times.
 Result<Link> line_through(std::span<const TimedMessage> messages);
 
 }  // namespace rankine

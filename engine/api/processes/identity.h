@@ -1,4 +1,4 @@
-// identity.h names the shared files under which processes meet (lobby.h), identifies processes and
+// identity.h names the shared files under which processes meet (ranks.h), identifies processes and
 // machines, and compares the settings of processes.
 //
 // The files lie in /dev/shm. Locks on a file show the processes in it. A lock belongs to an open

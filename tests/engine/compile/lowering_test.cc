@@ -31,7 +31,7 @@ Result<Plan> plan_of(const Schedule& schedule, std::size_t count, LowerOptions o
 }
 
 // Between nodes a rank sends all messages of a round before it waits for one of them, however many
-// there are, and releases each message at once: the wire relies on both (mpi/wire.h).
+// there are, and releases each message at once: the wire relies on both (mpi/process.h).
 TEST(LowerMailbox, SendsMessagesBetweenNodesFirstInTheirRound) {
   Random random(20261128);
   int far_messages = 0;

@@ -156,17 +156,25 @@ inline std::vector<RunText> execution_mutants(const RunText& run) {
   return out;
 }
 
-// The name of the first mutant that holds in none of `cases` of its cases (0: all); or, if the row
-// holds under a condition, that has another verdict or condition in the same cases. Empty if there
-// is no such mutant. A mutant that cannot run does not count.
+// True if the row agrees with most mutants in some cases: it holds under a condition, or its sides
+// are truth values that are both stated ("then and only then").
+inline bool agrees_by_nature(const Finding& row) {
+  std::set<std::string> stated;
+  for (const Case& c : row.cases) stated.insert(to_string(c.stated));
+  return row.verdict == Verdict::holds_if || stated == std::set<std::string>{"0", "1"};
+}
+
+// The name of the first mutant that holds in none of `cases` of its cases (0: all); for a row that
+// agrees by nature, the first one with another verdict or condition in the same cases is enough.
+// Empty if there is no such mutant. A mutant that cannot run does not count.
 inline std::string killer_of(const Finding& row, const std::vector<Mutant>& mutants, Runs& runs,
                              std::size_t cases) {
-  const bool has_condition = row.verdict == Verdict::holds_if;
-  const Finding right = has_condition ? judge(*row.paper, *row.claim, runs, cases) : row;
+  const bool by_nature = agrees_by_nature(row);
+  const Finding right = by_nature ? judge(*row.paper, *row.claim, runs, cases) : row;
   for (const Mutant& mutant : mutants) {
     try {
       if (fails(*row.paper, mutant.claim, runs, cases)) return mutant.what;
-      if (!has_condition) continue;
+      if (!by_nature) continue;
       const Finding wrong = judge(*row.paper, mutant.claim, runs, cases);
       if (wrong.verdict != Verdict::not_reproduced && wrong.skipped == right.skipped &&
           golden_line(wrong) != golden_line(right)) {

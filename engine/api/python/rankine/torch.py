@@ -29,6 +29,12 @@ import torch
 import torch.distributed as distributed
 import torch._C._distributed_c10d as c10d
 
+if not hasattr(c10d.AllreduceOptions, "asyncOp"):
+    raise ImportError(
+        f"PyTorch {torch.__version__} has no AllreduceOptions.asyncOp, which rankine.torch "
+        "needs; install PyTorch 2.10 or newer"
+    )
+
 from rankine import _engine, _torch_operators
 from rankine._engine import OPERATIONS, TYPES
 from rankine._operations import PreMulSum
@@ -38,11 +44,6 @@ from rankine._torch_tensors import (
     Elements, Row, Tensors, blocks, check_sizes, none_away_from_root, only, pairs, rank_of, sizes, summands,
 )
 
-if not hasattr(c10d.AllreduceOptions, "asyncOp"):
-    raise ImportError(
-        f"PyTorch {torch.__version__} has no AllreduceOptions.asyncOp, which rankine.torch "
-        "needs; install PyTorch 2.10 or newer"
-    )
 try:
     c10d.Backend(0, 1)
     _Base: Any = c10d.Backend

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import subprocess
+import sys
 import time
 
 import torch
@@ -42,6 +44,13 @@ def arguments(ranks: int) -> None:
         check(float(x[0, 0]) == n, "goes on")
 
     play(ranks, on_each)
+
+
+def older_versions(ranks: int) -> None:
+    """An old PyTorch is refused with the name of what it lacks."""
+    program = "import torch._C._distributed_c10d as c10d; del c10d.AllreduceOptions.asyncOp; import rankine.torch"
+    ended = subprocess.run([sys.executable, "-c", f"import torch; {program}"], capture_output=True, text=True, timeout=200)
+    check("has no AllreduceOptions.asyncOp, which rankine.torch needs; install PyTorch 2.10 or newer" in ended.stderr, ended.stderr)
 
 
 def _root(options: object, root: int) -> object:
@@ -125,4 +134,4 @@ def monitored(ranks: int) -> None:
 
 
 if __name__ == "__main__":
-    main([arguments, sizes_that_disagree, other_calls, timeouts, futures_that_fail, monitored])
+    main([arguments, older_versions, sizes_that_disagree, other_calls, timeouts, futures_that_fail, monitored])
