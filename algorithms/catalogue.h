@@ -79,8 +79,8 @@ CollectiveSpec goal_of(const Algorithm& algorithm, const Params& params, const S
 int blocks_per_m(const CollectiveSpec& goal);
 
 // Spellings of collectives and algorithms that people type: Ring, AllReduce, all-reduce; and NCCL's
-// tree and nvls for double_tree and switch. Environment variables, command lines and requests accept
-// these; calls and the engine's files need exact names.
+// tree and nvls for double_tree and switch. Environment variables, command lines and requests
+// accept these; calls and the engine's files need exact names.
 
 std::optional<Collective> find_typed_collective(std::string_view typed);
 

@@ -1,6 +1,6 @@
 // The protocol measures contenders in turns and a lower bound for each call, from rates of the
-// machine in the same run. This header also declares the driver's ranks and the contenders: rivals in
-// this process, in forked processes and in MPI jobs.
+// machine in the same run. This header also declares the driver's ranks and the contenders: rivals
+// in this process, in forked processes and in MPI jobs.
 //
 // Lower bound. A collective can be divided among the ranks in one or two ways (ways()). In each
 // way, a rank adds `ins` vectors and stores the sum into `outs` vectors of `floats` floats.

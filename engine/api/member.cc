@@ -264,8 +264,8 @@ bool make_again(MemberState& s) {
     again.exchange.post_input(s.run, *s.lines);
     if (!again.exchange.sum_posts(s.run)) [[unlikely]]
       return note_break(s);
-  } else if (kWay == Way::walks || !copy_few_bytes(again.given.out, again.given.in,
-                                                   again.cached->copied_bytes)) {
+  } else if (kWay == Way::walks ||
+             !copy_few_bytes(again.given.out, again.given.in, again.cached->copied_bytes)) {
     return run_begun(s, *again.cached, again.given);
   }
   s.end_well<true>();

@@ -158,9 +158,9 @@ struct PendingCall {
   std::unique_ptr<const OwnedKey> unplanned;  // the key while there is no plan
   bool first = false;                         // the first call with this plan
   bool ready = false;                         // the next start can use `given` unchanged
-  Way way = Way::full;    // of the next start; full with a helper
+  Way way = Way::full;                        // of the next start; full with a helper
   CallArguments given;
-  Exchange exchange;  // if that is its way
+  Exchange exchange;            // if that is its way
   std::int64_t timeout_ns = 0;  // counts from each start, as CallOptions::timeout
   bool rests = true;            // not started, or waited for; only the owner uses it
   Phase phase = Phase::over;

@@ -342,9 +342,8 @@ Status PlanMaker::add_form(const CompileRequest& request, std::size_t m, Compile
     return second.status().code() == Code::invalid_argument ? Status() : second.status();
   }
   if (compiled.brackets.flat == second->brackets.flat) {
-    compiled.plan =
-        with_second_form(std::move(compiled.plan), std::move(second->plan),
-                         trial_class(m, request.buffers == Buffers::in_place));
+    compiled.plan = with_second_form(std::move(compiled.plan), std::move(second->plan),
+                                     trial_class(m, request.buffers == Buffers::in_place));
   }
   return {};
 }

@@ -236,7 +236,7 @@ void ProgressEngine::break_off() noexcept {
 }
 
 [[gnu::always_inline]] inline void ProgressEngine::list(MemberState& member,
-                                                       PendingCall& call) noexcept {
+                                                        PendingCall& call) noexcept {
   member.started.front = member.started.back = &call;
   busy_.push_back(&member);
   note_work();

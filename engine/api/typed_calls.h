@@ -349,8 +349,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                                             const CallOptions& options = {}) {
     const std::size_t all = in.size() * n();
     if (out.size() != all) return mismatch("out", out.size(), all);
-    return caller().submit(moving<T>(Collective::all_gather, in.data(), out.data(), in.size(),
-                                     options));
+    return caller().submit(
+        moving<T>(Collective::all_gather, in.data(), out.data(), in.size(), options));
   }
   // out = this rank's block of the reduced inputs: in has ranks() * out.size() elements.
   template <class T>
@@ -369,8 +369,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   template <class T>
   requires(!std::is_const_v<T>) Answer broadcast
       [[gnu::always_inline]] (std::span<T> data, Rank root, const CallOptions& options = {}) {
-    return caller().submit(moving<T>(Collective::broadcast, data.data(), data.data(), data.size(),
-                                     options, root));
+    return caller().submit(
+        moving<T>(Collective::broadcast, data.data(), data.data(), data.size(), options, root));
   }
   // out at the root = in of all ranks, reduced; elsewhere out is not used and may be empty.
   template <class T>
@@ -414,8 +414,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
   Answer all_to_all(std::span<const T> in, std::span<T> out, const CallOptions& options = {}) {
     if (in.size() % n() != 0) return mismatch("in", in.size(), in.size() / n() * n());
     if (out.size() != in.size()) return mismatch("out", out.size(), in.size());
-    return caller().submit(moving<T>(Collective::all_to_all, in.data(), out.data(), in.size() / n(),
-                                     options));
+    return caller().submit(
+        moving<T>(Collective::all_to_all, in.data(), out.data(), in.size() / n(), options));
   }
   // With a count per pair, [from * ranks() + to], equal on all ranks, and displacements of this
   // rank's blocks (call.h): me.all_to_all(in, out, counts, {.in = to_each, .out = from_each}).
@@ -440,8 +440,8 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                 const CallOptions& options = {}) {
     const std::size_t all = in.size() * n();
     if (caller().rank() == root && out.size() != all) return mismatch("out", out.size(), all);
-    return caller().submit(moving<T>(Collective::gather, in.data(), out.data(), in.size(), options,
-                                     root));
+    return caller().submit(
+        moving<T>(Collective::gather, in.data(), out.data(), in.size(), options, root));
   }
   // out = this rank's block of the root's in; elsewhere in may be empty.
   template <class T>
@@ -449,16 +449,16 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
                  const CallOptions& options = {}) {
     const std::size_t all = out.size() * n();
     if (caller().rank() == root && in.size() != all) return mismatch("in", in.size(), all);
-    return caller().submit(moving<T>(Collective::scatter, in.data(), out.data(), out.size(),
-                                     options, root));
+    return caller().submit(
+        moving<T>(Collective::scatter, in.data(), out.data(), out.size(), options, root));
   }
   // data at the receiver = the sender's data. All ranks call it; data of other ranks is not
   // touched.
   template <class T>
   requires(!std::is_const_v<T>) Answer
       send_recv(std::span<T> data, Rank from, Rank to, const CallOptions& options = {}) {
-    return caller().submit(moving<T>(Collective::send_recv, data.data(), data.data(), data.size(),
-                                     options, from, to));
+    return caller().submit(
+        moving<T>(Collective::send_recv, data.data(), data.data(), data.size(), options, from, to));
   }
 
   // With one count per rank, zeros included (all_gather, reduce_scatter, gather, scatter), or one
@@ -512,9 +512,9 @@ class TypedCalls : public Spellings<TypedCalls<Caller, Answer>> {
             .options = options};
   }
   template <class T>
-  static Call moving [[gnu::always_inline]] (Collective collective, const void* in, void* out,
-                                             std::size_t count, const CallOptions& options,
-                                             Rank root = 0, Rank peer = 0) {
+  static Call moving
+      [[gnu::always_inline]] (Collective collective, const void* in, void* out, std::size_t count,
+                              const CallOptions& options, Rank root = 0, Rank peer = 0) {
     return {.collective = collective,
             .in = in,
             .out = out,

@@ -8,9 +8,9 @@
 namespace rankine {
 
 std::string_view name_of(Code code) {
-  constexpr std::string_view kNames[] = {"ok",        "invalid argument", "mismatch", "timeout",
-                                         "rank lost", "remote error",     "aborted",  "out of memory",
-                                         "system",    "forked"};
+  constexpr std::string_view kNames[] = {
+      "ok",           "invalid argument", "mismatch",      "timeout", "rank lost",
+      "remote error", "aborted",          "out of memory", "system",  "forked"};
   static_assert(std::size(kNames) == kCodes);
   const auto number = static_cast<std::size_t>(code);
   return number < kCodes ? kNames[number] : "unknown";

@@ -578,8 +578,8 @@ Result<std::vector<Question>> questions_of(const QuestionArguments& a,
     const auto violation =
         verify(schedule, goal_of(*written, params, schedule), {.economy = false});
     if (violation) {
-      return invalid_argument(fmt::format("{} is wrong, as 'rankine check' shows: {}",
-                                          written->name, violation->text));
+      return invalid_argument(
+          fmt::format("{} is wrong, as 'rankine check' shows: {}", written->name, violation->text));
     }
   }
   std::vector<Question> questions;

@@ -384,9 +384,8 @@ Result<std::unique_ptr<CachedPlan>> plan_of(const ShowOptions& options, const Al
                         .wire = nullptr,
                         .may_go_on = may_go_on};
   Call call{.collective = entry.collective, .root = params.root, .peer = params.peer};
-  call.count =
-      count_for(entry.collective, params.ranks, options.bytes.value_or(kShownBytes),
-                size_of(call.type));
+  call.count = count_for(entry.collective, params.ranks, options.bytes.value_or(kShownBytes),
+                         size_of(call.type));
   if (entry.collective == Collective::barrier) {  // as barrier_of()
     call.count = 1;
     call.type = DataType::u32;

@@ -1,8 +1,8 @@
 // The report of perf: nccl-tests' table, CSV, JSON and totals.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// `rankine simulate` answers questions to the model. This header declares its batch of JSON lines and
-// its curves over numbers of ranks.
+// `rankine simulate` answers questions to the model. This header declares its batch of JSON lines
+// and its curves over numbers of ranks.
 #pragma once
 
 #include <cstddef>

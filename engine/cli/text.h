@@ -90,8 +90,8 @@ struct GivenParameter {
 
 struct AlgorithmArguments {
   std::optional<Collective> collective{};
-  const Algorithm* written = nullptr;   // from a file in place of --algo; `begin` has its parameters
-  std::string algorithms{};             // text of --algo
+  const Algorithm* written = nullptr;  // from a file in place of --algo; `begin` has its parameters
+  std::string algorithms{};            // text of --algo
   std::vector<GivenParameter> given{};  // the last value of a parameter counts
   Params begin{.ranks = 8};             // defaults
   int most_ranks = 1 << 20;

@@ -1,8 +1,9 @@
-// The passes of the compiler. On programs for the direct transport: four passes, so that fewer lines cross between cores:
-// push() stores a sum at all its readers, copy_local_first() copies own data before the others read
-// it, copy_then_reduce() makes the in-place form usable for separate buffers, and split_copies()
-// splits a copy between reader and owner (direct_passes.cc); two for staged programs (staging.cc).
-// On plans: finish_rows(), widen_and_narrow() and with_second_form() (plan_passes.cc).
+// The passes of the compiler. On programs for the direct transport: four passes, so that fewer
+// lines cross between cores: push() stores a sum at all its readers, copy_local_first() copies own
+// data before the others read it, copy_then_reduce() makes the in-place form usable for separate
+// buffers, and split_copies() splits a copy between reader and owner (direct_passes.cc); two for
+// staged programs (staging.cc). On plans: finish_rows(), widen_and_narrow() and with_second_form()
+// (plan_passes.cc).
 #pragma once
 
 #include <cstddef>
@@ -131,7 +132,7 @@ struct StageOptions {
   std::size_t stream =
       Costs{}.stage_stream_min_bytes;  // smallest operation, bytes, for which it pays
   std::size_t piece = Costs{}.stage_piece_max_bytes;  // bytes
-  std::size_t element_bytes = 1;              // pieces end at element borders
+  std::size_t element_bytes = 1;                      // pieces end at element borders
   StageMutant mutant = StageMutant::none;
   PlanningBudget* meter = nullptr;  // counts the steps of planning
 };

@@ -75,9 +75,9 @@ bool is_exchange(const Plan& plan) {
     const Op &post = mine.ops[0], &wait = mine.ops[1], &sum = mine.ops[2];
     const auto sources = std::span(mine.operands).subspan(post.operands);
     return post.code == OpCode::post && post.operands == 1 && post.flags == 0 &&
-           mine.operands[0].memory == Memory::input &&
-           wait.code == OpCode::wait_post && sum.code == OpCode::fold && sum.operands == 2 &&
-           sum.copies == 0 && (sum.flags & ~kDivides) == 0 && sum.memory == Memory::output &&
+           mine.operands[0].memory == Memory::input && wait.code == OpCode::wait_post &&
+           sum.code == OpCode::fold && sum.operands == 2 && sum.copies == 0 &&
+           (sum.flags & ~kDivides) == 0 && sum.memory == Memory::output &&
            std::ranges::count(sources, Memory::board, &Operand::memory) == 1 &&
            std::ranges::count(sources, Memory::input, &Operand::memory) == 1;
   };

@@ -144,8 +144,8 @@ template <class Fingerprint>
 }
 
 // The owner of a counter stores its next value and wakes the ranks that wait for it.
-inline void publish(RankControl& rank_control, RankLines& owners,
-                    Atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+inline void publish(RankControl& rank_control, RankLines& owners, Atomic<std::uint32_t>& word,
+                    std::uint32_t value) noexcept {
   word.store(value, std::memory_order_release);  // pairs with wait_until()
   rank_control.announce(owners, word);
 }

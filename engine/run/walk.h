@@ -361,9 +361,8 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
     if (!copy_few_bytes(place, data, op.bytes)) std::memcpy(place, data, op.bytes);
   }
   if ((op.flags & kMoreToPost) != 0) return;
-  post(state.waiter, state.waiter.rank_control->lines(state.waiter.rank),
-       board.half(state.posts), state.posts + 1,
-       static_cast<std::uint16_t>(state.call_history >> 16));
+  post(state.waiter, state.waiter.rank_control->lines(state.waiter.rank), board.half(state.posts),
+       state.posts + 1, static_cast<std::uint16_t>(state.call_history >> 16));
   ++state.posts;
 }
 

@@ -492,8 +492,8 @@ void survivors(Explorer& x, int ranks, std::uint32_t steps, Rank shrinks) {
       return mine[agreement.step()] = out;
     };
     if (r < shrinks) {
-      const auto done = shrink_in_steps(
-          decide, [](const Agreement::Decision&) { return kMade | kMayRepeat; });
+      const auto done =
+          shrink_in_steps(decide, [](const Agreement::Decision&) { return kMade | kMayRepeat; });
       if (done) shrunk_in[static_cast<std::size_t>(r)] = done->step;
       return;
     }
@@ -905,7 +905,10 @@ std::vector<Scenario> scenarios() {
     add(
         std::string("survivors: ranks die ") + (one ? "after" : "before") + " and " +
             (other ? "after" : "before") + " a step",
-        [=](Explorer& x) { wait_for_the_dying(x, {one, other}); }, true);
+        [=](Explorer& x) {
+          wait_for_the_dying(x, {one, other});
+        },
+        true);
   }
   add("dependents: taken out", taken_out);
   add("dependents: put in", [](Explorer& x) { put_in(x, 0); });

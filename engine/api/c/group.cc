@@ -108,8 +108,9 @@ void CallGroup::clear() noexcept {
 
 void CallGroup::refuse_to_start() const {
   throw Refusal{rkInvalidUsage,
-                is_out() ? "request has been started; wait for it before it starts again"
-                        : "request has an rkCommSplit and was started before; a split starts once"};
+                is_out()
+                    ? "request has been started; wait for it before it starts again"
+                    : "request has an rkCommSplit and was started before; a split starts once"};
 }
 
 Status CallGroup::take_back(std::size_t i, const Status& refused) {
@@ -364,11 +365,10 @@ namespace {
 }
 
 // The only call of a group has failed.
-[[gnu::noinline, gnu::cold]] rkResult_t group_failed(const char* function,
-                                                     const TakenRank& rank) {
+[[gnu::noinline, gnu::cold]] rkResult_t group_failed(const char* function, const TakenRank& rank) {
   const Status status = rank.failure();
-  return tell("rkGroupEnd", {status.code(), name_of(function, rank.member().rank()) + ": " +
-                                                status.text()});
+  return tell("rkGroupEnd",
+              {status.code(), name_of(function, rank.member().rank()) + ": " + status.text()});
 }
 
 }  // namespace

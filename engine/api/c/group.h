@@ -233,7 +233,7 @@ class CallGroup {
   std::vector<int> ranks_;  // by call
   std::vector<Split> splits_;
   std::vector<Request> requests_;  // by call; destroyed before the splits
-  bool is_out_ = false;  // of several calls, or a split
+  bool is_out_ = false;            // of several calls, or a split
   bool was_split_ = false;
 };
 

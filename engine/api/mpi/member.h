@@ -164,8 +164,8 @@ Result<std::vector<std::unique_ptr<Member>>> join_threads(MPI_Comm comm, int thr
 // Collective. Sends short and long messages back and forth between two ranks of one node, and
 // between two ranks of different nodes, while the other ranks wait; alpha and beta come from the
 // medians (line_through(), rank_locations.h). Then all ranks of a node send to another node at
-// once: if they slow each other down, the nodes share an up and a down link (two_level wiring); otherwise
-// each rank has its own link. All ranks get the same network, with the nodes as groups.
+// once: if they slow each other down, the nodes share an up and a down link (two_level wiring);
+// otherwise each rank has its own link. All ranks get the same network, with the nodes as groups.
 // write_network() makes a file of it for RANKINE_NETWORK and for every tool. Errors
 // (invalid_argument): one rank; nodes that do not form groups; times that give no valid alpha or
 // bandwidth after several attempts. Also the errors of calls.

@@ -50,8 +50,8 @@ std::string word(const Json& object, const char* member) {
 }
 
 int number(const Json& object, const char* member, const Json& value, int lowest, int highest) {
-  const auto read = parse_whole(
-      member, value.is_string() ? value.get<std::string>() : value.dump(), lowest, highest);
+  const auto read = parse_whole(member, value.is_string() ? value.get<std::string>() : value.dump(),
+                                lowest, highest);
   if (!read.ok()) wrong(object, read.status().text());
   return *read;
 }
@@ -195,8 +195,8 @@ std::string text_of(const BufferPlace& place) {
   return fmt::format("chunk {} of rank {}'s {}", place.chunk, place.rank, name);
 }
 
-// Follows every chunk. A value is one block's partial sum at one rank, and never changes. Values get
-// planes at the end, when their last reads are known.
+// Follows every chunk. A value is one block's partial sum at one rank, and never changes. Values
+// get planes at the end, when their last reads are known.
 class Follower {
  public:
   explicit Follower(const BufferProgram& program) : program_(program), layout_(program.layout) {}
@@ -506,14 +506,11 @@ class Follower {
       base.joined = base.joined || joined;
       settle(sum);
       const int base_ready = joined ? base.made : ready(sum);
-      Value made{.rank = home,
-                 .block = base.block,
-                 .line = line_,
-                 .group = at(group_, i),
-                 .base = sum};
+      Value made{
+          .rank = home, .block = base.block, .line = line_, .group = at(group_, i), .base = sum};
       const bool arrives = added.source >= 0 && !added.settled && !added.taken;
-      const bool in_time = is_message || (base_ready <= added.made &&
-                                          (step.round < 0 || step.round == added.made));
+      const bool in_time =
+          is_message || (base_ready <= added.made && (step.round < 0 || step.round == added.made));
       int from = other;
       if (arrives && in_time) {  // the message itself is added, at its end
         added.taken = true;
@@ -580,8 +577,8 @@ class Follower {
           read(value.base, value.made);
           Chain& kept = at(chains_, at(values_, value.base).chain);
           kept.end = std::max(kept.end, value.made);
-          edges_.push_back({value.made, value.base, v, TransferKind::reduce, value.line,
-                            value.group});
+          edges_.push_back(
+              {value.made, value.base, v, TransferKind::reduce, value.line, value.group});
         }
       }
       Chain& chain = at(chains_, value.chain);
@@ -624,8 +621,8 @@ class Follower {
         for (const Chain* other : chains) {
           if (other->plane == 0) round = std::max(round, other->end);
         }
-        copies_.push_back({round, chain->last, -1, TransferKind::copy,
-                           at(values_, chain->last).line, -1});
+        copies_.push_back(
+            {round, chain->last, -1, TransferKind::copy, at(values_, chain->last).line, -1});
       }
     }
   }
@@ -791,7 +788,7 @@ class Unroller {
     }
     std::vector<Piece> pieces;
     for (int i = 0; i < t.what.list.runs(); ++i) {
-      const Run &what = t.what.list.run(i);
+      const Run& what = t.what.list.run(i);
       for (int j = 0; j < what.count; ++j) {
         const Block b = what.first + j * what.stride;
         const BufferPlace from = place(t.from.front(), b, t.what.plane);

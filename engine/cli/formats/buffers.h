@@ -49,11 +49,11 @@ struct BufferStep {
   // added up in this order, and stored at each place of `to`.
   std::vector<BufferPlace> from{}, to{};
   int count = 1;
-  int mate = -1;                 // the step whose result arrives here as a message
-  std::vector<int> after{};      // steps that have ended when this one begins
-  std::vector<int> executed{};   // steps to follow earlier, although the file does not say so
-  int round = -1;                // as given in the file
-  bool is_local() const;         // its places are one rank's
+  int mate = -1;                // the step whose result arrives here as a message
+  std::vector<int> after{};     // steps that have ended when this one begins
+  std::vector<int> executed{};  // steps to follow earlier, although the file does not say so
+  int round = -1;               // as given in the file
+  bool is_local() const;        // its places are one rank's
   bool adds() const { return !from.empty() && !to.empty() && from.front() == to.front(); }
 };
 

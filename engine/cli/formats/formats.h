@@ -116,8 +116,8 @@ Result<std::vector<Transfer>> read_transfer(const Words& words, const WrittenSch
 void for_each_line(std::string_view text, const std::function<void(int, const Words&)>& see);
 
 // The formats of other projects. Their files say which chunks of which buffers move; buffers.h
-// turns that into blocks and planes. In files that Rankine wrote, each step names its round, so that
-// reading restores the rounds; other files get the earliest rounds that their steps allow.
+// turns that into blocks and planes. In files that Rankine wrote, each step names its round, so
+// that reading restores the rounds; other files get the earliest rounds that their steps allow.
 
 // MSCCL XML, the input of MSCCL's and RCCL's interpreters (github.com/microsoft/msccl-tools). One
 // element and one line per step.

@@ -222,8 +222,8 @@ class GoalReader {
       if (!ranks.ok()) return ranks.status();
       ranks_ = *ranks;
       if (head_ && head_->goal.ranks != ranks_) {
-        return invalid_argument(fmt::format("num_ranks is {}; the remark above says {}", ranks_,
-                                            head_->goal.ranks));
+        return invalid_argument(
+            fmt::format("num_ranks is {}; the remark above says {}", ranks_, head_->goal.ranks));
       }
       return {};
     }
@@ -337,9 +337,9 @@ class GoalReader {
         if (op.transfer && op.transfer->from.front() == op.rank && op.transfer->to.front() == to) {
           continue;
         }
-        return at_line(op.line,
-                       fmt::format("a remark '// ROUND {} -> {}: BLOCKS' must be before it",
-                                   op.rank, to));
+        return at_line(
+            op.line,
+            fmt::format("a remark '// ROUND {} -> {}: BLOCKS' must be before it", op.rank, to));
       }
       program_.emplace(BufferProgram{.goal = head_->goal,
                                      .layout = BufferLayout::of_planes(head_->goal, head_->planes),
@@ -445,8 +445,8 @@ class GoalReader {
     return {rank, 's', (plane - 1) * program_->goal.blocks + b};
   }
 
-  // Steps on one chunk are followed in the order of their lines, in a given round sends, local work,
-  // receives: what a rank reads is what stands above, and must be required.
+  // Steps on one chunk are followed in the order of their lines, in a given round sends, local
+  // work, receives: what a rank reads is what stands above, and must be required.
   void follow_lines() {
     struct Uses {
       std::vector<int> readers{}, writers{};

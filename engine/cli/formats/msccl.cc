@@ -136,7 +136,7 @@ class MscclReader {
     const int last = program_.goal.ranks - 1, rank = number(gpu, "id", 0, last);
     if (!gpus_.insert(rank).second) wrong(gpu, fmt::format("gpu {} is here twice", rank));
     at(program_.layout.scratch, rank) = number(gpu, "s_chunks", 0, kMost);
-    std::map<int, std::vector<int>> steps;           // by tb
+    std::map<int, std::vector<int>> steps;                 // by tb
     std::vector<std::tuple<const Json*, int, int>> waits;  // step, tb, number of its step
     for (const Json& tb : inside(gpu, "tb")) {
       const int send = number(tb, "send", -1, last), receive = number(tb, "recv", -1, last),
@@ -220,7 +220,7 @@ class MscclReader {
 
   BufferProgram program_;
   std::set<int> gpus_;
-  std::map<const Json*, int> indices_;  // of steps
+  std::map<const Json*, int> indices_;                            // of steps
   std::map<std::tuple<Rank, Rank, int>, Ends> sends_, receives_;  // by sender, receiver, channel
 };
 
@@ -293,7 +293,7 @@ Result<std::string> msccl_text(const Schedule& schedule, const CollectiveSpec& g
         line(number - extra + n, "nop", {0, 'i', -1}, {0, 'o', -1}, 0, at(waits, n), false);
       }
       const bool adds = step.from.size() + (step.mate >= 0 ? 1u : 0u) > 1;
-      const std::string_view type = step.mate >= 0   ? (adds ? "rrc" : "r")
+      const std::string_view type = step.mate >= 0    ? (adds ? "rrc" : "r")
                                     : step.to.empty() ? "s"
                                                       : (adds ? "re" : "cpy");
       const BufferPlace from = step.from.empty() ? step.to.front() : step.from.back();
@@ -311,10 +311,11 @@ Result<std::string> msccl_text(const Schedule& schedule, const CollectiveSpec& g
       *name, vector, goal.ranks, program.layout.in_place ? 1 : 0, program.layout.in_place ? 0 : 1,
       has_root(goal.collective) ? fmt::format(" root=\"{}\"", goal.root) : "");
   for (Rank r = 0; r < goal.ranks; ++r) {
-    out += fmt::format("  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" "
-                       "s_chunks=\"{}\">\n{}  </gpu>\n",
-                       r, at(program.layout.input, r).size(), at(program.layout.output, r).size(),
-                       at(program.layout.scratch, r), at(gpus, r));
+    out += fmt::format(
+        "  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" "
+        "s_chunks=\"{}\">\n{}  </gpu>\n",
+        r, at(program.layout.input, r).size(), at(program.layout.output, r).size(),
+        at(program.layout.scratch, r), at(gpus, r));
   }
   return out + "</algo>\n";
 }

@@ -180,8 +180,8 @@ class MscclppReader {
     if (ref.is_object() && ref.contains("buffer_id")) {
       const auto known = block.remote.find(channel_type(op, "channel_type"));
       const int all = known == block.remote.end() ? 0 : static_cast<int>(known->second.size());
-      const auto& [rank, type] = at(at(gpus_, block.rank).remote,
-                                    at(known->second, number(ref, "buffer_id", 0, all - 1)));
+      const auto& [rank, type] =
+          at(at(gpus_, block.rank).remote, at(known->second, number(ref, "buffer_id", 0, all - 1)));
       place.rank = rank;
       place.buffer = type;
     } else {
@@ -204,8 +204,8 @@ class MscclppReader {
     if (kind == kMscclppOps.end()) {
       std::vector<std::string_view> names;
       for (const MscclppOp& each : kMscclppOps) names.push_back(each.name);
-      wrong(op, fmt::format("'{}' cannot be read; ops that can be are {}", legible(name),
-                            join(names)));
+      wrong(op,
+            fmt::format("'{}' cannot be read; ops that can be are {}", legible(name), join(names)));
     }
     if (op.contains("tbg_info") && number(op["tbg_info"], "tbg_size", 1, kMostWrittenBlocks) > 1) {
       wrong(op, "several thread blocks share the chunk; only whole chunks can be read");
@@ -373,10 +373,10 @@ Result<std::string> mscclpp_text(const Schedule& schedule, const CollectiveSpec&
       for (const BufferPlace& place : from) texts.push_back(part(place));
       // A nop lets the threads of the block wait for each other.
       gpu.ops.emplace_back(R"({"name": "nop"})");
-      gpu.ops.push_back(fmt::format(
-          R"({{"name": "{}", "src_buff": [{}], "dst_buff": [{}]{}{}}})", kind,
-          fmt::join(texts, ", "), part(to), more,
-          step.round < 0 ? "" : fmt::format(R"(, "round": {})", step.round)));
+      gpu.ops.push_back(
+          fmt::format(R"({{"name": "{}", "src_buff": [{}], "dst_buff": [{}]{}{}}})", kind,
+                      fmt::join(texts, ", "), part(to), more,
+                      step.round < 0 ? "" : fmt::format(R"(, "round": {})", step.round)));
       gpu.ops.emplace_back(R"({"name": "nop"})");
     };
     if (step.to.empty()) {  // a send
@@ -407,8 +407,8 @@ Result<std::string> mscclpp_text(const Schedule& schedule, const CollectiveSpec&
     const Gpu& gpu = at(gpus, r);
     std::vector<std::string> remote;
     for (const Rank rank : gpu.remote) {
-      remote.push_back(fmt::format(
-          R"({{"rank": {}, "type": "s", "access_channel_types": ["memory"]}})", rank));
+      remote.push_back(
+          fmt::format(R"({{"rank": {}, "type": "s", "access_channel_types": ["memory"]}})", rank));
     }
     const auto numbers = [](std::size_t count) {
       std::vector<std::size_t> all;
@@ -426,8 +426,9 @@ Result<std::string> mscclpp_text(const Schedule& schedule, const CollectiveSpec&
     "ops": [
      {}]}}]}})",
         r == 0 ? "" : ",", r, at(program.layout.input, r).size(),
-        at(program.layout.output, r).size(), at(program.layout.scratch, r), fmt::join(gpu.peers, ", "), fmt::join(remote, ", "),
-        numbers(gpu.peers.size()), numbers(gpu.remote.size()), fmt::join(gpu.ops, ",\n     "));
+        at(program.layout.output, r).size(), at(program.layout.scratch, r),
+        fmt::join(gpu.peers, ", "), fmt::join(remote, ", "), numbers(gpu.peers.size()),
+        numbers(gpu.remote.size()), fmt::join(gpu.ops, ",\n     "));
   }
   return out + "]}\n";
 }

@@ -131,9 +131,8 @@ Status make_folder(const std::string& folder) {
           "--output is '{}', which is not a folder; allowed are new and empty folders", folder));
     }
     if (!fs::is_empty(folder, error)) {
-      return invalid_argument(
-          fmt::format("--output is '{}', which contains files; allowed are new and empty folders",
-                      folder));
+      return invalid_argument(fmt::format(
+          "--output is '{}', which contains files; allowed are new and empty folders", folder));
     }
   }
   if (!error) fs::create_directories(folder, error);

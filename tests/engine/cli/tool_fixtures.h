@@ -127,7 +127,10 @@ inline Shell run_shell(const std::string& line) {
 // What a document shows of a command: standard output, and errors if it fails. A slow machine also
 // prints progress.
 inline std::string shown_by(const std::string& line) {
-  return run_shell("{ errors=$({ " + line + "\n} 2>&1 1>&3); } 3>&1 || echo \"$errors\"").text;
+  return run_shell("{ errors=$({ " + line +
+                   "\n} 2>&1 1>&3); } 3>&1 || [ -z \"$errors\" ] || "
+                   "echo \"$errors\"")
+      .text;
 }
 
 inline bool is_well_formed(const std::string& xml) {

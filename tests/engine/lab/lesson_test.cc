@@ -77,8 +77,8 @@ class Course : public testing::Test {
     return out;
   }
   static std::string in_folder(const std::string& line) {
-    return "cd '" + folder() + "' && export PATH='" +
-                     fs::absolute("engine/cli").string() + "':$PATH && " + line;
+    return "cd '" + folder() + "' && export PATH='" + fs::absolute("engine/cli").string() +
+           "':$PATH && " + line;
   }
   static Shell shell(const std::string& line) { return run_shell(in_folder(line)); }
 };
@@ -105,7 +105,8 @@ TEST_F(Course, EveryCommandSaysWhatIsPrintedBelowIt) {
   for (const std::string& lesson : files("")) {
     const Commands commands = commands_of(text_of(lesson));
     for (const Command& command : commands.answered) {
-      EXPECT_EQ(shown_by(in_folder(command.line)), command.printed) << lesson << ": " << command.line;
+      EXPECT_EQ(shown_by(in_folder(command.line)), command.printed)
+          << lesson << ": " << command.line;
       EXPECT_NE(command.printed, "") << command.line;
       ++answered;
     }

@@ -63,8 +63,8 @@ TEST(ScheduleFunctions, AreProvedForEveryNumberOfRanks) {
     ranks.push_back(one["ranks"]);
     EXPECT_TRUE(one["proved"]);
     // The verdict equals that of the schedule's text.
-    const std::string text =
-        output_of("show all_gather --algo ring --format text --ranks " + std::to_string(ranks.back()));
+    const std::string text = output_of("show all_gather --algo ring --format text --ranks " +
+                                       std::to_string(ranks.back()));
     EXPECT_EQ(one, json::parse(check("ring.txt", text, "--json").out));
   }
   EXPECT_EQ(ranks, (std::vector{3, 8, 9}));

@@ -524,19 +524,18 @@ TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
 TEST(Fuzz, PlansWithTwoForms) {
   Random random(20261129);
   for (const auto& [ranks, posts_first] : {std::pair(2, true), {2, false}, {3, true}}) {
-    const CallRules rules{
-        .ranks = ranks,
-        .algorithm = find_algorithm(Collective::all_reduce, "direct_one_shot"),
-        .transport = posts_first ? Transport::board : Transport::direct};
+    const CallRules rules{.ranks = ranks,
+                          .algorithm = find_algorithm(Collective::all_reduce, "direct_one_shot"),
+                          .transport = posts_first ? Transport::board : Transport::direct};
     TestCall call = random_call(random, rules);
     while (output_bytes(call.layout, call.goal, 0) == 0) call = random_call(random, rules);
     const auto other = posts_first ? Transport::direct : Transport::board;
-    call.plan = with_second_form(
-        std::move(call.plan),
-        make_plan(call.schedule, call.goal, call.layout, Buffers::in_place, other,
-                  {.board_bytes = kTestBoard}, {.eager = !posts_first})
-            .value(),
-        5);
+    call.plan =
+        with_second_form(std::move(call.plan),
+                         make_plan(call.schedule, call.goal, call.layout, Buffers::in_place, other,
+                                   {.board_bytes = kTestBoard}, {.eager = !posts_first})
+                             .value(),
+                         5);
     TestTeam team({.ranks = ranks, .policy = random_policy(random), .timeout_ns = kMinute});
     // Returns the number of the last call of rank 0 that published its buffers, as direct calls do.
     const auto last_direct_of = [&](std::size_t calls) {
