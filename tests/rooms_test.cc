@@ -217,7 +217,7 @@ std::set<std::string> unguarded_calls(std::string body) {
   return calls;
 }
 
-// A program in C, Fortran or Python cannot catch what is thrown.
+// A program in C, Fortran or Python cannot catch what is thrown. (JavaScript can.)
 TEST(Rooms, NothingIsThrownAtC) {
   // MPI's own functions, what is noexcept or guarded itself, words of the language, and the macros
   // that give lists of parameters.
@@ -226,6 +226,7 @@ TEST(Rooms, NothingIsThrownAtC) {
       "reinterpret_cast|static_cast|RANKINE_\\w*|PARAMETERS|sizeof|if|for|while|return");
   int functions = 0;
   for (const auto& [file, unused] : includes()) {
+    if (floor_of(room_of(file)) > kProductEnds) continue;
     const std::string text = without_comments(file);
     for (std::size_t at = 0; (at = text.find("extern \"C\" {", at)) != std::string::npos;) {
       const std::size_t end = end_of(text, text.find('{', at));

@@ -27,7 +27,7 @@ namespace {
 
 // The share of a page for a rank with a separate page: a divisor of the page size, so that no
 // rank's lines cross a page boundary.
-constexpr std::size_t kSpread = 1024;
+constexpr std::size_t kSpread = 512;
 static_assert(sizeof(RankLines) <= kSpread);
 
 ArenaOptions one_mapping(std::span<const ArenaOptions> arenas, std::size_t bytes) {

@@ -259,6 +259,7 @@ Plan with_second_form(Plan first, Plan second, std::size_t trial_class) {
   first.span = std::max(first.span, second.span);
   first.most_operands = std::max(first.most_operands, second.most_operands);
   first.stages |= second.stages;
+  first.exchanges = false;
   for (std::size_t r = 0; r < first.rank.size(); ++r) {
     RankPlan& rank = first.rank[r];
     RankPlan& other = second.rank[r];

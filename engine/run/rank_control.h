@@ -252,12 +252,8 @@ struct alignas(kCacheLine) WakeFutex {
 };
 static_assert(sizeof(WakeFutex) == kCacheLine);
 
-struct alignas(kCacheLine) Parked {
-  Atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner
-};
-
 // Ballot is a rank's part of the agreements (Agreement below).
-struct alignas(kCacheLine) Ballot {
+struct Ballot {
   Atomic<std::uint32_t> state{0};      // twice the number of its last step, and kOut
   Atomic<std::uint64_t> said[2] = {};  // by the step's last bit: the words of its last two steps
   static constexpr std::uint32_t kOut = 1;
@@ -266,7 +262,14 @@ struct alignas(kCacheLine) Ballot {
     return state.load(std::memory_order_relaxed) / 2 >= step;
   }
 };
-static_assert(sizeof(Ballot) == kCacheLine);
+
+// Ranks that publish read `count`; the ballot, which only agreements write, takes no line of its
+// own.
+struct alignas(kCacheLine) Parked {
+  Atomic<std::uint32_t> count{0};  // ranks parked on any word of this owner
+  Ballot ballot;
+};
+static_assert(sizeof(Parked) == kCacheLine);
 
 // All lines of one rank.
 struct RankLines {
@@ -277,9 +280,8 @@ struct RankLines {
   Parked parked;
   StagingTimes staging;
   FormTimes form_times;
-  Ballot ballot;
 };
-static_assert(sizeof(RankLines) == 9 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
+static_assert(sizeof(RankLines) == 8 * kCacheLine && std::is_trivially_destructible_v<RankLines>);
 
 // Memory for the lines of all ranks; rank r's lines are at base + r * stride. Zeroed, aligned to a
 // cache line. The caller owns it and must keep it as long as the RankControl lives.
@@ -333,7 +335,7 @@ class RankControl {
   Parked& parked(Rank r) { return lines(r).parked; }
   StagingTimes& staging(Rank r) { return lines(r).staging; }
   FormTimes& form_times(Rank r) { return lines(r).form_times; }
-  Ballot& ballot(Rank r) { return lines(r).ballot; }
+  Ballot& ballot(Rank r) { return lines(r).parked.ballot; }
   SlowWaits& slow_waits(Rank r) { return slow_waits_[index(r)]; }
   const SlowWaits& slow_waits(Rank r) const { return slow_waits_[index(r)]; }
 

@@ -22,7 +22,7 @@
 // --wrap replaces these calls to simulate kernel behaviour.
 namespace {
 constexpr off_t kUntilTheNextSignal = off_t{3} << 20;
-int interrupted = 0;
+int interruptions = 0;
 bool takes_pages_at_once = false;
 }  // namespace
 
@@ -35,7 +35,7 @@ void* __real_mmap(void* at, std::size_t bytes, int access, int flags, int file, 
 int __wrap_fallocate(int file, int mode, off_t offset, off_t bytes) {
   constexpr int kPatience = 1000;
   if (bytes <= kUntilTheNextSignal) return __real_fallocate(file, mode, offset, bytes);
-  errno = ++interrupted < kPatience ? EINTR : EIO;
+  errno = ++interruptions < kPatience ? EINTR : EIO;
   return -1;
 }
 
@@ -174,7 +174,7 @@ TEST(Pages, AreTakenWhileSignalsComeAllTheTime) {
   const KeptFile kept(dup(file.number()));
   const Status status = take_pages(kept, nullptr, kOffset, kBytes, "forty MiB");
   EXPECT_TRUE(status.ok()) << status.text();
-  EXPECT_GT(interrupted, 0);
+  EXPECT_GT(interruptions, 0);
   EXPECT_GE(file.taken(), kBytes);
   EXPECT_EQ(file.bytes(), kOffset + kBytes);
 }
