@@ -1,6 +1,6 @@
 // Makes the page: bundle.mjs CACHE OUTPUT. CACHE has engine.js and engine.wasm, npm's packages, and claims.json, an answer of the native tool.
 import { execFileSync } from 'node:child_process';
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -36,9 +36,9 @@ const { gallery } = await import(pathToFileURL(still).href + '?' + Date.now());
 const rankineEngine = require(join(cache, 'engine.js'));
 const engine = await rankineEngine({ wasmBinary: wasm });
 
-// The beginnings of the learners' tasks, from the lessons' folder.
-const tasks = join(here, '../lesson/course/tasks');
-const beginnings = readdirSync(tasks).sort().map((file) => ({ name: file.replace(/\.txt$/, ''), text: readFileSync(join(tasks, file), 'utf8') }));
+// The beginnings of the learners' tasks: each follows its name in brackets.
+const tasks = readFileSync(join(here, '../lesson/course/tasks.txt'), 'utf8').split(/^\[(.*)\.txt\]\n/m).slice(1);
+const beginnings = tasks.flatMap((name, i) => (i % 2 === 0 ? [{ name, text: tasks[i + 1] }] : []));
 
 const preact = require('preact/package.json');
 const licence = readFileSync(join(cache, 'node_modules/preact/LICENSE'), 'utf8').trim();
