@@ -24,9 +24,11 @@ epoch() { git -C "$root" log -1 --format=%ct 2>/dev/null || stat -c %Y "$root/en
 
 # run_checks CHECK...: calls `check NAME` for each, in a subshell, and prints its lines "ok ..." or "note ...", or the last lines of a failed
 # one. `needs NAME` prints the programs, files and Python modules (python3:NAME) without which a check is skipped. `prepare`, if there is
-# such a function, is called before the first check that is not skipped. The last line sums up, "N passed, N failed, N skipped".
+# such a function, is called before the first check that is not skipped. The last line sums up, "N passed, N failed, N skipped", as do the
+# variables of these names.
 run_checks() {
-  local passed=0 failed=0 skipped=0 prepared='' name need missing closing log
+  local prepared='' name need missing closing log
+  passed=0 failed=0 skipped=0
   log=$(mktemp)
   for name; do
     missing=()
