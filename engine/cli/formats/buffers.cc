@@ -593,8 +593,8 @@ class Follower {
   void choose_planes() {
     std::map<std::pair<Rank, Block>, std::vector<Chain*>> cells;
     for (Chain& chain : chains_) cells[{chain.rank, chain.block}].push_back(&chain);
-    for (auto& [cell, of_cell] : cells) {
-      auto& chains = of_cell;  // Clang 14 captures no structured binding
+    for (auto& cell : cells) {
+      std::vector<Chain*>& chains = cell.second;
       std::stable_sort(chains.begin(), chains.end(), [](const Chain* a, const Chain* b) {
         return std::tuple(!a->is_first, !a->is_output, a->made) <
                std::tuple(!b->is_first, !b->is_output, b->made);
