@@ -142,8 +142,7 @@ Status is_out(const RankControl& rank_control, Rank rank) {
   return make_error(Code::rank_lost, [&] {
     return "rank " + std::to_string(rank) +
            " is no survivor: it has left, or the others have gone on without it, because it did "
-           "not "
-           "come within " +
+           "not come within " +
            std::to_string(rank_control.timeout_ns() / 1'000'000) +
            " ms; let its process end, and start a new one";
   });
