@@ -362,6 +362,15 @@ std::string called(const CLI::App& app) {
   return app.get_parent() == nullptr ? "rankine" : "rankine " + app.get_name();
 }
 
+// Options of earlier versions, and what replaces them.
+struct ReplacedOption {
+  std::string_view command, option, now;
+};
+constexpr ReplacedOption kReplaced[] = {
+    {"rankine show", "--text", "--format text"},
+    {"rankine simulate", "--goal", "'rankine show --format goal --bytes SIZE > FILE'"},
+};
+
 std::string unknown_argument(const CLI::App& app, const std::string& given) {
   const std::string whole = called(app);
   if (!given.starts_with('-')) {
@@ -369,6 +378,11 @@ std::string unknown_argument(const CLI::App& app, const std::string& given) {
                        whole);
   }
   const std::string name = given.substr(0, given.find('='));
+  for (const auto& [command, option, now] : kReplaced) {
+    if (whole == command && name == option) {
+      return fmt::format("{} is no option of '{}' any more; {} replaces it", name, whole, now);
+    }
+  }
   const CommandOutline outline = outline_of(app);
   std::vector<std::string_view> names;
   for (const OptionOutline& option : outline.options) {

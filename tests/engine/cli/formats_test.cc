@@ -253,6 +253,9 @@ TEST(Formats, ServeShowSimulateRunAndCheck) {
   EXPECT_EQ(refused.exit, 2);
   EXPECT_TRUE(has(refused.err, file) && has(refused.err, "is wrong")) << refused.err;
   EXPECT_TRUE(has(run_line("simulate " + file + " --ranks 4").err, "--ranks is given"));
+  EXPECT_TRUE(has(run_line("show " + file + " --text").err, "--format text replaces it"));
+  EXPECT_TRUE(
+      has(run_line("simulate " + file + " --goal FILE").err, "'rankine show --format goal"));
 }
 
 }  // namespace
