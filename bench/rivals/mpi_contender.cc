@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,9 +13,10 @@
 #include <filesystem>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
+#include "engine/base/child_process.h"
+#include "engine/base/files.h"
 #include "engine/base/json_text.h"
 
 namespace rankine::rivals {
@@ -39,7 +39,7 @@ nlohmann::json parse(const std::optional<std::string>& line) {
 }  // namespace
 
 Coprocess::Coprocess(std::vector<std::string> arguments, double patience_s)
-    : patience_s_(patience_s) {
+    : patience_(patience_s) {
   signal(SIGPIPE, SIG_IGN);  // send() reports it
   // All pipes are close-on-exec: a coprocess that held another one's pipe open would hide the end
   // of that one's input.
@@ -48,40 +48,18 @@ Coprocess::Coprocess(std::vector<std::string> arguments, double patience_s)
   if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw failed("pipe2");
   errors_ = memfd_create("errors", MFD_CLOEXEC);
   if (errors_ < 0) throw failed("memfd_create");
-  std::vector<char*> words;
-  for (std::string& argument : arguments) words.push_back(argument.data());
-  words.push_back(nullptr);
-  const pid_t parent = getpid();
-  child_ = fork();
-  if (child_ < 0) throw failed("fork");
-  if (child_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(1);  // the parent died before prctl()
-    setpgid(0, 0);                      // stop() reaches its children; the terminal's ^C does not
-    signal(SIGPIPE, SIG_DFL);
-    dup2(to[0], STDIN_FILENO);
-    dup2(from[1], STDOUT_FILENO);
-    dup2(errors_, STDERR_FILENO);
-    execvp(words[0], words.data());
-    _exit(127);
-  }
+  // stop() reaches the children in its group; the terminal's ^C does not. SIGTERM: mpirun then ends
+  // its ranks.
+  child_ = start_program(std::move(arguments), {to[0], from[1], errors_},
+                         {.leads_group = true, .when_parent_ends = SIGTERM});
+  if (!child_.runs()) throw failed("fork");
   close(to[0]);
   close(from[1]);
   to_ = to[1];
   from_ = from[0];
 }
 
-bool Coprocess::send(const std::string& line) {
-  const std::string text = line + "\n";
-  std::size_t sent = 0;
-  while (sent < text.size()) {
-    const ssize_t n = write(to_, text.data() + sent, text.size() - sent);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    sent += static_cast<std::size_t>(n);
-  }
-  return true;
-}
+bool Coprocess::send(const std::string& line) { return write_all(to_, line + "\n") == 0; }
 
 std::optional<std::string> Coprocess::receive(double limit_s) {
   const auto deadline = Clock::now() + std::chrono::duration<double>(limit_s);
@@ -104,34 +82,15 @@ std::optional<std::string> Coprocess::receive(double limit_s) {
   }
 }
 
-bool Coprocess::wait_for_end(double limit_s) {
-  const auto deadline = Clock::now() + std::chrono::duration<double>(limit_s);
-  for (;;) {
-    int status = 0;
-    const pid_t ended = waitpid(child_, &status, WNOHANG);
-    if (ended == child_ || (ended < 0 && errno == ECHILD)) {
-      status_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-      return true;
-    }
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-}
-
 int Coprocess::stop() {
-  if (child_ < 0) return status_;
-  close(to_);
-  if (!wait_for_end(patience_s_)) {
-    kill(child_, SIGTERM);  // mpirun then ends its ranks
-    if (!wait_for_end(patience_s_)) {
-      kill(-child_, SIGKILL);
-      wait_for_end(patience_s_);
-    }
+  close(std::exchange(to_, -1));
+  if (!child_.wait(patience_)) {
+    child_.send(SIGTERM);
+    if (!child_.wait(patience_)) child_.end();
   }
-  kill(-child_, SIGKILL);  // processes that it left in its group
-  child_ = -1;
-  close(from_);
-  return status_;
+  const int status = child_.wait();
+  close(std::exchange(from_, -1));
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 std::string Coprocess::last_words() const {

@@ -1,15 +1,14 @@
 #include "bench/rivals/protocol.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <exception>
-#include <thread>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace rankine::rivals {
@@ -19,11 +18,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kStartLimitS = 60;
 constexpr double kEndLimitS = 2;
-
-std::string describe_end(int status) {
-  if (WIFSIGNALED(status)) return std::string("died of ") + strsignal(WTERMSIG(status));
-  return "ended with status " + std::to_string(WEXITSTATUS(status));
-}
 
 }  // namespace
 
@@ -36,31 +30,27 @@ ProcessContender::ProcessContender(std::unique_ptr<Rival> rival, const Setup& se
   job.batch_barrier.ranks = setup.ranks;
   job.batch_barrier.crowded = setup.crowded;
   for (int rank = 0; rank < setup.ranks; ++rank) {
-    const pid_t process = fork();
-    if (process == 0) live(rank);
-    if (process < 0) {
-      give_up(std::string("fork: ") + std::strerror(errno));
-      return;
-    }
-    ranks_.push_back(process);
+    ranks_.emplace_back([&] { return live(rank); });
+    if (ranks_.back().runs()) continue;
+    give_up(std::string("fork: ") + std::strerror(errno));
+    return;
   }
 }
 
 ProcessContender::~ProcessContender() {
-  if (ranks_.empty()) return;
   job_[0].dismiss();
-  const auto patience = Clock::now() + std::chrono::duration<double>(kEndLimitS);
-  while (!ranks_.empty() && Clock::now() < patience) {
-    std::erase_if(ranks_, [](pid_t rank) { return waitpid(rank, nullptr, WNOHANG) != 0; });
-    if (!ranks_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  end_all();
+  const auto until = Clock::now() + std::chrono::duration<double>(kEndLimitS);
+  for (ChildProcess& rank : ranks_) rank.wait(until - Clock::now());
 }
 
-void ProcessContender::live(int rank) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+std::vector<pid_t> ProcessContender::ranks() const {
+  std::vector<pid_t> all;
+  for (const ChildProcess& rank : ranks_) all.push_back(rank.id());
+  return all;
+}
+
+int ProcessContender::live(int rank) {
   Job& job = job_[0];
-  if (getppid() != job.conductor) _exit(1);  // the conductor died before prctl()
   signal(SIGALRM, SIG_DFL);
   const auto core = static_cast<std::size_t>(rank) % setup_.cpus.size();
   try {
@@ -85,9 +75,9 @@ void ProcessContender::live(int rank) {
     });
   } catch (const std::exception& error) {
     job.say(error.what());
-    _exit(3);
+    return 3;
   }
-  _exit(0);
+  return 0;
 }
 
 void ProcessContender::await() {
@@ -108,10 +98,9 @@ bool ProcessContender::have_finished(const std::string& what, double limit_s) {
     const std::uint32_t finished = job.finished.load(std::memory_order_acquire);  // pairs: finish()
     if (finished == ranks) return true;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      int status = 0;
-      if (waitpid(ranks_[r], &status, WNOHANG) == 0) continue;
-      ranks_.erase(ranks_.begin() + static_cast<std::ptrdiff_t>(r));
-      give_up(what + ": rank " + std::to_string(r) + " " + describe_end(status));
+      const std::optional<int> status = ranks_[r].wait({});
+      if (!status) continue;
+      give_up(what + ": rank " + std::to_string(r) + " ended with " + describe_end(*status));
       return false;
     }
     if (Clock::now() > limit) {
@@ -123,15 +112,9 @@ bool ProcessContender::have_finished(const std::string& what, double limit_s) {
 }
 
 void ProcessContender::give_up(const std::string& what) {
-  end_all();
+  ranks_.clear();
   missing = what;
   if (job_[0].has_words.load()) missing += std::string(": ") + job_[0].words;
-}
-
-void ProcessContender::end_all() {
-  for (const pid_t rank : ranks_) kill(rank, SIGKILL);
-  for (const pid_t rank : ranks_) waitpid(rank, nullptr, 0);
-  ranks_.clear();
 }
 
 }  // namespace rankine::rivals

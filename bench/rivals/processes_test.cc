@@ -123,8 +123,8 @@ TEST(ProcessContender, FindsOneWrongElement) {
 TEST(ProcessContender, SaysWhichRankDiedAndEndsTheOthers) {
   const rivals::Setup setup = setup_of(3);
   for (const auto& [what, words] :
-       {std::pair(Odd::What::dies, "rank 1 died of Killed"),
-        std::pair(Odd::What::ends_early, "rank 1 ended with status 7")}) {
+       {std::pair(Odd::What::dies, "rank 1 ended with signal 9 (Killed)"),
+        std::pair(Odd::What::ends_early, "rank 1 ended with exit 7")}) {
     ProcessContender odd(std::make_unique<Odd>(what, setup), setup);
     odd.await();
     ASSERT_EQ(odd.missing, "");

@@ -40,21 +40,21 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "bench/rivals/batch.h"
 #include "bench/rivals/rival.h"
+#include "engine/base/child_process.h"
+#include "engine/base/parallel.h"
 #include "engine/cli/probe.h"
 #include "nlohmann/json.hpp"
 #include "numa/cpus.h"
@@ -70,33 +70,25 @@ inline bool pin_this_thread(int cpu) noexcept { return set_allowed_cpus(&cpu, 1)
 
 class Crew {
  public:
-  Crew(int ranks, std::vector<int> cpus);
-  ~Crew();
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  Crew(int ranks, std::vector<int> cpus)
+      : cpus_(std::move(cpus)), threads_(ranks, [this](int rank) {
+          pin_this_thread(cpus_[static_cast<std::size_t>(rank) % cpus_.size()]);
+        }) {}
 
-  int ranks() const noexcept { return static_cast<int>(threads_.size()); }
+  int ranks() const noexcept { return threads_.count(); }
   const std::vector<int>& cpus() const noexcept { return cpus_; }
 
   // Calls body(rank) in every rank's thread; returns when all have returned.
-  void run(const std::function<void(int)>& body);
+  void run(const std::function<void(int)>& body) { threads_.run(body); }
 
   // One-way latency of a cache line between the first two ranks' cores, in ns (LatencyProbe in
   // engine/cli/probe.h). 0 if there are no two ranks on two cores.
   double ping_pong_ns();
 
  private:
-  void live(int rank);
-
   const std::vector<int> cpus_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  const std::function<void(int)>* body_ = nullptr;
-  std::uint64_t job_ = 0;
   tools::LatencyProbe probe_;
-  int busy_ = 0;
-  bool leaving_ = false;
-  std::vector<std::thread> threads_;
+  StandingThreads threads_;
 };
 
 // Describes the machine for a document: cpu, kernel, caches, cores, time. Call it before you pin
@@ -322,14 +314,11 @@ class Coprocess {
   std::string last_words() const;
 
  private:
-  bool wait_for_end(double limit_s);
-
-  const double patience_s_;
-  pid_t child_ = -1;
+  const std::chrono::duration<double> patience_;
   int to_ = -1;
   int from_ = -1;
   int errors_ = -1;
-  int status_ = -1;
+  ChildProcess child_;
   std::string unread_;
 };
 
@@ -379,19 +368,18 @@ class ProcessContender final : public Contender {
   // If a rank dies or hangs, all ranks are ended.
   Measured run(const Batch& batch) override;
 
-  const std::vector<pid_t>& ranks() const { return ranks_; }
+  std::vector<pid_t> ranks() const;  // the processes
 
  private:
-  [[noreturn]] void live(int rank);
+  int live(int rank);
   // Returns whether all ranks have finished their work. If not, ends all ranks and sets `missing`.
   bool have_finished(const std::string& what, double limit_s);
   void give_up(const std::string& what);
-  void end_all();
 
   const std::unique_ptr<Rival> rival_;
   const Setup setup_;
   SharedArray<Job> job_;  // one
-  std::vector<pid_t> ranks_;
+  std::vector<ChildProcess> ranks_;
 };
 
 // Converts the rows of a run of rivals into one JSON document, which report.py reads.

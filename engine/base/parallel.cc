@@ -84,4 +84,12 @@ void parallel_for(std::size_t count, const std::function<void(std::size_t)>& bod
   Loop(count, body).run(static_cast<std::size_t>(most), cores);
 }
 
+void on_threads(int count, const std::function<void(int)>& body,
+                const std::function<void()>& director) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
+  if (director) director();
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace rankine

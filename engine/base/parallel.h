@@ -1,5 +1,6 @@
-// This header defines loops on all cores, for proofs, simulations and claims. Collectives never run
-// in such a loop: ranks wait for each other, and a loop may run its calls one after the other.
+// This header defines loops on all cores, for proofs, simulations and claims, and threads that play
+// ranks. Collectives never run in such a loop: ranks wait for each other, and a loop may run its
+// calls one after the other.
 #pragma once
 
 #include <cstddef>
@@ -17,5 +18,10 @@ int usable_cores() noexcept;
 // loop.
 void parallel_for(std::size_t count, const std::function<void(std::size_t)>& body,
                   int most_threads = 0);
+
+// Calls body(0) to body(count - 1) at once, each on its own thread, and meanwhile `director` on the
+// calling thread. Returns when all have returned.
+void on_threads(int count, const std::function<void(int)>& body,
+                const std::function<void()>& director = {});
 
 }  // namespace rankine

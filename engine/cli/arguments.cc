@@ -1,7 +1,6 @@
 #include "engine/cli/arguments.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "algorithms/torus.h"
+#include "engine/base/child_process.h"
 #include "engine/base/files.h"
 #include "engine/base/json_text.h"
 #include "engine/base/units.h"
@@ -164,19 +164,10 @@ Status no_converter(std::string_view option, std::string_view file) {
 // Converts a picture by librsvg's program; pictures are drawn as SVG only. Empty: failed.
 std::string converted(const std::string& svg, const std::string& kind) {
   const int drawing = file_in_memory(svg), picture = file_in_memory({});
-  int result = -1;
-  if (drawing >= 0 && picture >= 0) {
-    const pid_t child = fork();
-    if (child == 0) {
-      dup2(drawing, STDIN_FILENO);
-      dup2(picture, STDOUT_FILENO);
-      execlp(kConverter.data(), kConverter.data(), "-f", kind.c_str(), nullptr);
-      _exit(127);
-    }
-    if (child > 0) waitpid(child, &result, 0);
-  }
   std::string out;
-  if (WIFEXITED(result) && WEXITSTATUS(result) == 0) {
+  const std::vector<std::string> words = {std::string(kConverter), "-f", kind};
+  if (drawing >= 0 && picture >= 0 &&
+      start_program(words, {.in = drawing, .out = picture}).wait() == 0) {
     out.resize(static_cast<std::size_t>(lseek(picture, 0, SEEK_END)));
     out.resize(
         static_cast<std::size_t>(std::max<ssize_t>(0, pread(picture, out.data(), out.size(), 0))));

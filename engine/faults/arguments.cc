@@ -2,8 +2,6 @@
 // calls that differ between ranks, operations of the user, and epilogues.
 
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -144,18 +142,16 @@ void inject_instruction_set(const FaultCase& test, Dice& dice, const CollectiveC
 namespace {
 
 // Stops this process after `delay_ns` for `for_ns`, as a sleeping machine does: clocks jump for
-// threads in a timed sleep. Returns the child that does it (the caller waits for it), or -1 if
-// fork() failed.
-pid_t stop_this_process_soon(std::int64_t delay_ns, std::int64_t for_ns) {
-  const pid_t child = fork();
-  if (child != 0) return child;
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const pid_t parent = getppid();
-  sleep_ns(delay_ns);
-  kill(parent, SIGSTOP);
-  sleep_ns(for_ns);
-  kill(parent, SIGCONT);
-  _exit(0);
+// threads in a timed sleep. The returned child does it.
+ChildProcess stop_this_process_soon(std::int64_t delay_ns, std::int64_t for_ns) {
+  return ChildProcess([=] {
+    const pid_t parent = getppid();
+    sleep_ns(delay_ns);
+    kill(parent, SIGSTOP);
+    sleep_ns(for_ns);
+    kill(parent, SIGCONT);
+    return 0;
+  });
 }
 
 // Makes the case's call on a network with this link. Returns true if the communicator could be
@@ -192,17 +188,14 @@ void stop_a_process(const FaultCase& test, const CollectiveCase& call, Dice& dic
   RankFixture fixture(test, promise, tally, {.asks_for = asks_for});
   fixture.run([&](Seat& seat) {
     const bool is_stopped = seat.rank() == victim;
-    pid_t child = -1;
+    ChildProcess child;
     if (is_stopped) child = stop_this_process_soon(delay_ns, outlasts ? 400'000'000 : 20'000'000);
     for (int i = 0; i < 50; ++i) {
       if (!seat.call(meeting(test, test.ranks), {.excused = is_stopped})) break;
       if (is_stopped) sleep_ns(200'000);
     }
     seat.call(call, {.excused = is_stopped});
-    int status = 0;
-    if (is_stopped && (child < 0 || waitpid(child, &status, 0) != child)) {
-      fixture.judge().excuse("fork() failed");
-    }
+    if (is_stopped && child.wait() < 0) fixture.judge().excuse("fork() failed");
   });
 }
 
@@ -238,10 +231,9 @@ void inject_clocks(const FaultCase& test, Dice& dice, const CollectiveCase& good
     }
   }
   // The wall clock: a jump makes many deadlines pass at once; the results must still be right.
-  const pid_t child = stop_this_process_soon(dice.below(5) * 1'000'000LL, 20'000'000);
+  ChildProcess child = stop_this_process_soon(dice.below(5) * 1'000'000LL, 20'000'000);
   inject_on_network(test, call, {Rational(1, 1'000), 0}, ClockMode::wall, tally);
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child) judge.excuse("fork() failed");
+  if (child.wait() < 0) judge.excuse("fork() failed");
 }
 
 void inject_counters(const FaultCase& test, Dice& dice, const CollectiveCase& call, Tally& tally) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include "engine/api/check.h"
@@ -226,6 +227,36 @@ std::string CaseBuffers::difference_to(const std::vector<std::byte>& wanted,
            std::to_string(static_cast<int>(wanted[i]));
   }
   return {};
+}
+
+CollectiveCase numbered_case(const Algorithm& algorithm, int ranks, std::size_t count,
+                             std::size_t number, bool in_place, const CallOptions& options) {
+  struct Kind {
+    DataType type;
+    ReduceOp op;
+  };
+  constexpr Kind kKinds[] = {
+      {DataType::f32, ReduceOp::sum},  {DataType::u32, ReduceOp::sum},
+      {DataType::bf16, ReduceOp::avg}, {DataType::u8, ReduceOp::bxor},
+      {DataType::f64, ReduceOp::avg},  {DataType::i64, ReduceOp::prod},
+      {DataType::f16, ReduceOp::max},  {DataType::i32, ReduceOp::min},
+      {DataType::i8, ReduceOp::sum},   {DataType::c64, ReduceOp::sum},
+  };
+  const Collective collective = algorithm.collective;
+  const auto n = static_cast<std::size_t>(ranks);
+  Kind kind = kKinds[number * 7 % std::size(kKinds)];
+  if (!takes(collective, kind.type, kind.op)) kind.op = ReduceOp::sum;
+  return {.collective = collective,
+          .ranks = ranks,
+          .count = count,
+          .type = kind.type,
+          .op = kind.op,
+          .root = has_root(collective) ? static_cast<Rank>(number % n) : 0,
+          .peer = static_cast<Rank>(number / 2 % n),
+          .in_place = in_place,
+          .skew = number % 3 == 0 ? 0 : number % 61,
+          .seed = number,
+          .options = options};
 }
 
 std::string to_string(const CollectiveCase& test) {

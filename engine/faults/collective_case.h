@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/catalogue.h"
 #include "engine/api/call.h"
 #include "engine/api/communicator.h"
 
@@ -29,6 +30,11 @@ struct CollectiveCase {
 };
 
 std::string to_string(const CollectiveCase& test);
+
+// The case with this number of a sweep: type, operation, root, peer and alignment change from
+// number to number.
+CollectiveCase numbered_case(const Algorithm& algorithm, int ranks, std::size_t count,
+                             std::size_t number, bool in_place, const CallOptions& options);
 
 // The output of a broadcast, an all-reduce or an all-gather, computed once because all ranks have
 // equal outputs. Empty for the other collectives.

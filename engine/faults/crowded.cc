@@ -1,7 +1,6 @@
 // Fault families of crowded processes: signals, few processors, a quota, abort(), and cycles of
 // killed and replaced processes.
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>

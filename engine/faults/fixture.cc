@@ -235,14 +235,6 @@ void wait_for(const std::function<bool()>& condition) {
   }
 }
 
-void on_threads(int ranks, const std::function<void(Rank)>& f,
-                const std::function<void()>& director) {
-  std::vector<std::thread> threads;
-  for (Rank r = 0; r < ranks; ++r) threads.emplace_back(f, r);
-  if (director) director();
-  for (std::thread& thread : threads) thread.join();
-}
-
 namespace {
 
 // Cases of these faults draw a port budget and a placement. The other faults set options

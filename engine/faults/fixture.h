@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
-#include <sys/types.h>
 
 #include <atomic>
 #include <chrono>
@@ -22,6 +21,8 @@
 
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
+#include "engine/base/child_process.h"
+#include "engine/base/parallel.h"
 #include "engine/faults/collective_case.h"
 #include "engine/faults/fault.h"
 #include "engine/run/interpret.h"
@@ -208,7 +209,8 @@ class ProcessFixture {
   };
 
   Place& place(Rank r) { return places_[r]; }
-  [[noreturn]] void live(Rank r, const Play& play);
+  ChildProcess& process(Rank r) { return processes_[static_cast<std::size_t>(r)]; }
+  int live(Rank r, const Play& play);
   void tell(Rank r, const Report& report);
   void run_act(Rank r, const Play& play);
   void start_missing(const Play& play);
@@ -217,14 +219,13 @@ class ProcessFixture {
   std::optional<Report> hear(Rank r);
   // Returns true if that rank's process has ended. Blames an end that was not announced.
   bool has_ended(Rank r, const std::string& who, Tally& tally);
-  void end(Rank r);
 
   const int ranks_;
   const std::string name_;
   std::size_t bytes_ = 0;
   Page* page_ = nullptr;
   Place* places_ = nullptr;
-  std::vector<pid_t> processes_;  // 0: has ended
+  std::vector<ChildProcess> processes_;
 };
 
 // RankFixture: the process fixture of the fault families. N ranks on N threads in one communicator,
@@ -297,9 +298,6 @@ class Limit {
 
 // Waits on a thread that is no rank: polls the condition, yields, then sleeps.
 void wait_for(const std::function<bool()>& condition);
-// Runs f(r) on one thread per rank, and meanwhile `director` on the calling thread.
-void on_threads(int ranks, const std::function<void(Rank)>& f,
-                const std::function<void()>& director = {});
 
 // One rank's place in a fixture; used by its thread.
 struct Seat {

@@ -267,9 +267,8 @@ void tell(Told& told, const std::string& text) {
   std::memcpy(told.text, text.data(), length);
 }
 
-[[noreturn]] void become_incompatible_peer(const IncompatiblePeer& stranger,
-                                           CommunicatorOptions options, Told& told) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+int become_incompatible_peer(const IncompatiblePeer& stranger, CommunicatorOptions options,
+                             Told& told) {
   const std::string refused = stranger.become(options);
   told.is_stranger = refused.empty();
   tell(told, refused);
@@ -278,7 +277,7 @@ void tell(Told& told, const std::string& text) {
     told.code = static_cast<int>(status.code());
     tell(told, status.text());
   }
-  _exit(0);
+  return 0;
 }
 
 constexpr uid_t kNobody = 200'001;
@@ -360,15 +359,13 @@ void inject_incompatible_peers(const FaultCase& test, Dice& dice, const Collecti
     }
     sleep_ns(delay_us * 1'000);
     fixture_of_all->judge().mark_fault();
-    const pid_t child = fork();
-    if (child == 0) become_incompatible_peer(stranger, options, told);
-    if (child < 0) return Status(Code::system, why("fork"));
+    ChildProcess child([&] { return become_incompatible_peer(stranger, options, told); });
+    if (!child.runs()) return Status(Code::system, why("fork"));
     if (stranger.by_the_file) {
       change_version(shared_path(fixture_of_all->name()));
       fixture_of_all->arrive();
     }
-    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    child.wait();
     const Status status(static_cast<Code>(told.code), told.text);
     if (told.is_stranger) return status;
     fixture_of_all->judge().excuse(std::string(stranger.differs) + ": " + status.text());

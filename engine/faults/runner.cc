@@ -3,9 +3,7 @@
 
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -21,6 +19,8 @@
 #include <string>
 
 #include "engine/api/processes/identity.h"
+#include "engine/base/child_process.h"
+#include "engine/base/files.h"
 #include "engine/base/json_text.h"
 #include "engine/faults/fault.h"
 #include "engine/faults/fixture.h"
@@ -91,7 +91,7 @@ ProcessFixture::ProcessFixture(int ranks)
 }
 
 ProcessFixture::~ProcessFixture() {
-  for (Rank r = 0; r < ranks_; ++r) end(r);
+  processes_.clear();
   munmap(page_, bytes_);
 }
 
@@ -112,8 +112,7 @@ void ProcessFixture::run_act(Rank r, const Play& play) {
   tell(r, report);
 }
 
-void ProcessFixture::live(Rank r, const Play& play) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+int ProcessFixture::live(Rank r, const Play& play) {
   const rlimit no_core{};
   setrlimit(RLIMIT_CORE, &no_core);
   for (int now = act(); now < play.acts; ++now) {
@@ -121,19 +120,17 @@ void ProcessFixture::live(Rank r, const Play& play) {
     run_act(r, play);
     place(r).state.store(State::told);  // pairs with the parent's load
   }
-  _exit(0);
+  return 0;
 }
 
 void ProcessFixture::start_missing(const Play& play) {
   for (Rank r = 0; r < ranks_; ++r) {
-    if (processes_[static_cast<std::size_t>(r)] != 0) continue;
-    const pid_t process = fork();
-    if (process == 0) live(r, play);
-    if (process < 0) {
+    if (process(r).runs()) continue;
+    process(r) = ChildProcess([&] { return live(r, play); });
+    if (!process(r).runs()) {
       throw Error(Code::system, "no process for rank " + std::to_string(r) + " of " +
                                     std::to_string(ranks_) + ": " + std::strerror(errno));
     }
-    processes_[static_cast<std::size_t>(r)] = process;
   }
 }
 
@@ -172,29 +169,15 @@ std::optional<ProcessFixture::Report> ProcessFixture::hear(Rank r) {
 }
 
 bool ProcessFixture::has_ended(Rank r, const std::string& who, Tally& tally) {
-  pid_t& process = processes_[static_cast<std::size_t>(r)];
-  int status = 0;
-  if (process == 0) return true;
-  if (waitpid(process, &status, WNOHANG) != process) return false;
-  process = 0;
+  if (!process(r).runs()) return true;
+  const std::optional<int> status = process(r).wait({});
+  if (!status) return false;
   const bool announced = place(r).state.load() == State::going;
-  if (!announced && status != 0) {
-    blame(
-        tally, who,
-        "rank " + std::to_string(r) + "'s process " +
-            (WIFSIGNALED(status) ? std::string("died of ") + strsignal(WTERMSIG(status))
-                                 : "ended with exit code " + std::to_string(WEXITSTATUS(status))));
+  if (!announced && *status != 0) {
+    blame(tally, who,
+          "rank " + std::to_string(r) + "'s process ended with " + describe_end(*status));
   }
   return true;
-}
-
-void ProcessFixture::end(Rank r) {
-  pid_t& process = processes_[static_cast<std::size_t>(r)];
-  if (process == 0) return;
-  kill(process, SIGKILL);
-  while (waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  process = 0;
 }
 
 std::vector<ProcessFixture::Report> ProcessFixture::run(const Play& play, const std::string& who,
@@ -218,8 +201,8 @@ std::vector<ProcessFixture::Report> ProcessFixture::run(const Play& play, const 
     });
     int left = 0;
     for (Rank r = 0; r < ranks_; ++r) {
-      if (place(r).state.load() != State::played) end(r);
-      if (processes_[static_cast<std::size_t>(r)] != 0) place(r).rank_afresh = left++;
+      if (place(r).state.load() != State::played) process(r).end();
+      if (process(r).runs()) place(r).rank_afresh = left++;
     }
     page_->afresh.store(left);
     const bool is_last = act + 1 == play.acts;
@@ -248,11 +231,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Repeats read(2) or write(2) until all bytes have been moved.
-template <class Step, class Byte>
-bool move_all(const Step& step, int file, Byte* at, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t n = step(file, at, bytes);
+bool read_all(int file, void* data, std::size_t bytes) {
+  for (char* at = static_cast<char*>(data); bytes > 0;) {
+    const ssize_t n = read(file, at, bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     at += n;
@@ -261,18 +242,13 @@ bool move_all(const Step& step, int file, Byte* at, std::size_t bytes) {
   return true;
 }
 
-bool write_all(int file, const void* data, std::size_t bytes) {
-  return move_all(write, file, static_cast<const char*>(data), bytes);
-}
-
-bool read_all(int file, void* data, std::size_t bytes) {
-  return move_all(read, file, static_cast<char*>(data), bytes);
+// Writes the bytes of a number.
+bool write_number(int file, std::uint64_t number) {
+  return write_all(file, {reinterpret_cast<const char*>(&number), sizeof(number)}) == 0;
 }
 
 // Body of a child process: plays the cases of the asked numbers until the pipe of numbers closes.
-[[noreturn]] void work(std::span<const FaultCase> cases, int asked, int answers) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+int work(std::span<const FaultCase> cases, int asked, int answers) {
   set_warning_sink([](std::string_view, std::string_view) {});
   std::uint64_t number = 0;
   while (read_all(asked, &number, sizeof(number))) {
@@ -280,12 +256,9 @@ bool read_all(int file, void* data, std::size_t bytes) {
     const Tally tally = play(cases[number]);
     const double seconds = static_cast<double>(now_ns() - begin_ns) / 1e9;
     const std::string text = text_of(Json{json_of(tally), seconds});
-    const std::uint64_t bytes = text.size();
-    if (!write_all(answers, &bytes, sizeof(bytes)) || !write_all(answers, text.data(), bytes)) {
-      break;
-    }
+    if (!write_number(answers, text.size()) || write_all(answers, text) != 0) break;
   }
-  _exit(0);
+  return 0;
 }
 
 // A process that plays cases, as seen by its watcher.
@@ -296,7 +269,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  bool alive() const { return pid_ > 0; }
+  bool alive() const { return process_.runs(); }
   bool busy() const { return busy_; }
   std::size_t current() const { return current_; }
   int answers() const { return answers_; }
@@ -315,34 +288,31 @@ class Worker {
       close(questions[1]);
       return {Code::system, std::string("pipe: ") + std::strerror(errno)};
     }
-    pid_ = fork();
-    if (pid_ == 0) {
+    const auto child = [&] {
       close(questions[1]);
       close(replies[0]);
       finished_calls = finished_;
-      work(cases, questions[0], replies[1]);
-    }
+      return work(cases, questions[0], replies[1]);
+    };
+    process_ = ChildProcess(child, {.leads_group = true});
+    const int error = errno;
     close(questions[0]);
     close(replies[1]);
     questions_ = questions[1];
     answers_ = replies[0];
-    if (pid_ < 0) {
-      stop();
-      return {Code::system, std::string("fork: ") + std::strerror(errno)};
-    }
+    if (!alive()) return {Code::system, std::string("fork: ") + std::strerror(error)};
     return {};
   }
 
   // `now`, here and below: time of the clock of patience.
   void ask(std::size_t number, std::int64_t now) {
-    const std::uint64_t wide = number;
     busy_ = true;
     current_ = number;
     seen_ = finished_->load(std::memory_order_relaxed);
     moved_ns_ = now;
     begin_ns_ = now_ns();
     // The death of the process shows later, when its answer is read.
-    static_cast<void>(write_all(questions_, &wide, sizeof(wide)));
+    static_cast<void>(write_number(questions_, number));
   }
 
   // Call it after poll() has reported data. nullopt: the process has died.
@@ -367,48 +337,29 @@ class Worker {
   }
   double seconds() const { return static_cast<double>(now_ns() - begin_ns_) / 1e9; }
 
-  // Kills the process and all its children. Returns its wait status.
-  int stop() {
-    int status = 0;
-    if (pid_ > 0) {
-      kill(-pid_, SIGKILL);
-      kill(pid_, SIGKILL);  // it may not have made a group yet
-      while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-      }
-    }
+  // Kills the process and all its children.
+  void stop() {
+    process_.end();
     if (questions_ >= 0) close(questions_);
     if (answers_ >= 0) close(answers_);
-    pid_ = questions_ = answers_ = -1;
+    questions_ = answers_ = -1;
     busy_ = false;
-    return status;
   }
   // Call it after the pipe has closed. Returns the wait status of the dead process.
   int bury() {
-    int status = 0;
-    const pid_t pid = std::exchange(pid_, -1);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    kill(-pid, SIGKILL);  // kills the children that it left behind
+    const int status = process_.wait();
     stop();
     return status;
   }
 
  private:
-  pid_t pid_ = -1;
+  ChildProcess process_;
   int questions_ = -1, answers_ = -1;
   bool busy_ = false;
   std::size_t current_ = 0;
   std::atomic<std::int64_t>* finished_ = nullptr;  // shared with the process
   std::int64_t seen_ = 0, moved_ns_ = 0, begin_ns_ = 0;
 };
-
-std::string describe_death(int status) {
-  if (WIFSIGNALED(status)) {
-    return "the process died of signal " + std::to_string(WTERMSIG(status)) + " (" +
-           strsignal(WTERMSIG(status)) + ")";
-  }
-  return "the process ended with exit code " + std::to_string(WEXITSTATUS(status));
-}
 
 // One job per processor, or per processor of the quota if there is one: cases that share processor
 // time answer late.
@@ -473,7 +424,8 @@ Result<std::vector<CaseResult>> run_cases(std::span<const FaultCase> cases,
           if (test.fault->poisons) worker.stop();
         } else {
           CaseResult dead = broken(worker, "", &Tally::undocumented);
-          dead.tally.remarks = {to_string(test) + ": " + describe_death(worker.bury())};
+          dead.tally.remarks = {to_string(test) + ": the process ended with " +
+                                describe_end(worker.bury())};
           finish(worker, std::move(dead));
         }
       } else if (!worker.moves(options.patience_ns, options.clock())) {

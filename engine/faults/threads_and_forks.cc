@@ -1,11 +1,11 @@
 // Fault families of threads and forks: refused threads, forked processes, and exit().
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -111,24 +111,16 @@ int live_as_a_child(const FaultCase& test, const CollectiveCase& call, RankFixtu
   return failed;
 }
 
-// Waits for a child of the calling thread, for a minute at most, and then kills it. Returns true if
-// it ended with `code`.
-bool expect_exit(pid_t child, int code, Judge& judge) {
-  int status = 0;
-  pid_t ended = child;
-  if (child > 0) {
-    const std::int64_t hopeless_ns = now_ns() + 60 * kGraceNs;
-    wait_for([&] {
-      if (now_ns() > hopeless_ns) kill(child, SIGKILL);
-      return (ended = waitpid(child, &status, WNOHANG)) != 0;
-    });
-  }
-  if (ended < 0) {
+// Waits for the child, for a minute at most, and then kills it. Returns true if it ended with
+// `code`.
+bool expect_exit(ChildProcess child, int code, Judge& judge) {
+  if (!child.runs()) {
     judge.excuse(std::string("fork: ") + std::strerror(errno));
     return false;
   }
+  const int status = child.wait(std::chrono::minutes(1)).value_or(SIGKILL);
   if (WIFEXITED(status) && WEXITSTATUS(status) == code) return true;
-  judge.blame("the child ended with status " + std::to_string(status));
+  judge.blame("the child ended with " + describe_end(status));
   return false;
 }
 
@@ -138,12 +130,8 @@ void fork_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank fork
   fixture.run([&](Seat& seat) {
     if (!seat.call(call)) return;
     if (seat.rank() == forks) {
-      const pid_t child = fork();
-      if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        _exit(live_as_a_child(test, call, fixture));
-      }
-      if (expect_exit(child, 0, fixture.judge())) {
+      if (expect_exit(ChildProcess([&] { return live_as_a_child(test, call, fixture); }), 0,
+                      fixture.judge())) {
         fixture.judge().answer(Status(Code::forked, ""), {{Code::forked}});
       }
     }
@@ -163,12 +151,9 @@ void inject_fork(const FaultCase& test, Dice& dice, const CollectiveCase& call, 
   RankFixture fixture(test, {}, tally);
   if (!fixture.works()) return;
   fixture.run([&](Seat& seat) { seat.call(call); });
-  pid_t child = -1;
+  ChildProcess child;
   const auto start_child = [&] {
-    child = fork();
-    if (child != 0) return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    _exit(live_as_a_child(test, call, fixture));
+    child = ChildProcess([&] { return live_as_a_child(test, call, fixture); });
   };
   if (between_calls) start_child();
   // If not between calls, a thread that is no rank forks in the midst of them.
@@ -181,7 +166,7 @@ void inject_fork(const FaultCase& test, Dice& dice, const CollectiveCase& call, 
       [&] {
         if (!between_calls) start_child();
       });
-  if (expect_exit(child, 0, fixture.judge())) {
+  if (expect_exit(std::move(child), 0, fixture.judge())) {
     fixture.judge().answer(Status(Code::forked, ""), {{Code::forked}});  // for each rank there
   }
 }
@@ -226,12 +211,8 @@ void inject_fork_after_calls(const FaultCase& test, Dice& dice, const Collective
   RankFixture fixture(test, {}, tally);
   fixture.run([&](Seat& seat) {
     if (!seat.call(call) || seat.rank() != forks) return;
-    const pid_t child = fork();
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);  // when its parent thread ends, which waits for it
-      _exit(be_a_rank_anew(test, call, forks));
-    }
-    expect_exit(child, 0, fixture.judge());
+    expect_exit(ChildProcess([&] { return be_a_rank_anew(test, call, forks); }), 0,
+                fixture.judge());
   });
 }
 
@@ -311,12 +292,8 @@ void inject_child_destroys(const FaultCase& test, Dice& dice, const CollectiveCa
         if (still) wait_for([] { return stands_still.load(); });
         const int children = still ? 1 : 20;
         for (int i = 0; i < children; ++i) {
-          const pid_t child = fork();
-          if (child == 0) {
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            _exit(destroy_all(fixture, planned(1)));
-          }
-          expect_exit(child, 0, fixture.judge());
+          expect_exit(ChildProcess([&] { return destroy_all(fixture, planned(1)); }), 0,
+                      fixture.judge());
           fixture.judge().answer(Status(Code::forked, ""));  // for the child's call
         }
         goes_on.store(true);
@@ -350,15 +327,14 @@ void exit_of_a_process(const FaultCase& test, const CollectiveCase& call, Rank v
   });
 }
 
-// Runs in a child, and ends it.
-[[noreturn]] void exit_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank victim,
-                                 bool others_call) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+// Runs in a child, and ends it by exit() in a rank.
+int exit_in_a_rank(const FaultCase& test, const CollectiveCase& call, Rank victim,
+                   bool others_call) {
   // exit() must not write the parent's buffered output a second time.
-  if (dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO) < 0) _exit(1);
+  if (dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO) < 0) return 1;
   static std::unique_ptr<Team> team;  // destroyed by exit()
   auto made = Team::create(team_options(test));
-  if (!made.ok()) _exit(2);
+  if (!made.ok()) return 2;
   team = std::move(*made);
   Tally mine;
   Judge judge(test, {.documented = {Code::aborted, Code::rank_lost}}, mine);
@@ -369,7 +345,7 @@ void exit_of_a_process(const FaultCase& test, const CollectiveCase& call, Rank v
     judge.call(me, buffers[static_cast<std::size_t>(me.rank())], call);
   };
   static_cast<void>(team->run(f));
-  _exit(3);
+  return 3;
 }
 
 }  // namespace
@@ -388,9 +364,8 @@ void inject_process_exit(const FaultCase& test, Dice& dice, const CollectiveCase
   }
   Judge judge(test, {}, tally);
   const std::int64_t begin_ns = clock_of_promises();
-  const pid_t child = fork();
-  if (child == 0) exit_in_a_rank(test, call, victim, others_call);
-  expect_exit(child, kExitCode, judge);
+  expect_exit(ChildProcess([&] { return exit_in_a_rank(test, call, victim, others_call); }),
+              kExitCode, judge);
   // One second is promised; the rest is for the start of a team on a loaded machine.
   if (clock_of_promises() - begin_ns > 10 * kGraceNs)
     judge.blame("exit() took more than ten seconds");

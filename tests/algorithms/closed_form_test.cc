@@ -111,6 +111,11 @@ TEST(Formula, IsExactWhereItCanBe) {
   const std::pair<const char*, Rational> cases[] = {
       {"1.5e-6*2", Rational(3, 1'000'000)},
       {"-2+3", 1},
+      {"1+2*3", 7},
+      {" ( 1 + 2 ) *3", 9},
+      {"10-3-2", 5},
+      {"12/3/2", 2},
+      {"-2*-3", 6},
       {"900e9/0.1", Int128{9'000'000'000'000}},
       {"1/3*3", 1},
       {"sqrt(49/4)", Rational(7, 2)},
@@ -120,9 +125,14 @@ TEST(Formula, IsExactWhereItCanBe) {
       {"flog3(26)", 2},
       {"clog3(27)", 3},
       {"if(3 >= 3, 1, 2)", 1},
+      {"if(6-6, 1, 2)", 2},
+      {"(6>=6) + 10*(5>=6) + 100*(6>6) + 1000*(6+1>6)", 1001},
       {"and(2 != 3, or(0, 1 < 2))", 1},
+      {"and(6,0) + or(0,0) + 10*and(2,3) + 100*or(0,5)", 110},
       {"mod(17, 5) + divides(4, 12) + pow2(64) + pow3(9)", 5},
+      {"divides(4,6) + divides(0,6) + pow2(6)", 0},
       {"ceil(7/2) + floor(-7/2) + abs(-3)", 3},
+      {"ceil(-1/2)", 0},
       {"max(min(2, 5), 1)", 2},
       {"sum(k, 1, 4, pow(2,-k))", Rational(15, 16)},
       {"sum(k, 1, 0, k) + 1", 1},
@@ -131,7 +141,7 @@ TEST(Formula, IsExactWhereItCanBe) {
       {"clog2(pow(2,90)+1)", 91},
       {"clog3(pow(3,40)) + flog3(pow(3,40))", 80},
       {"flog2(7/2) + clog2(9/2)", 1 + 3},
-      {"flog2(0) + clog2(1/2) + flog3(-5)", 0},
+      {"flog2(0) + flog2(-3) + clog2(1/2) + flog3(-5)", 0},
   };
   for (const auto& [formula, expected] : cases) {
     EXPECT_TRUE(value(formula).exact() && equal(value(formula), expected)) << formula;
@@ -148,13 +158,8 @@ TEST(Formula, WhatDoesNotFitBecomesReal) {
   EXPECT_NEAR(static_cast<double>(large.approximate() / 9.26877e89L), 1, 1e-3);
 }
 
-TEST(Formula, MistakesAreNamed) {
-  EXPECT_THROW(value("N+1"), std::logic_error);
-  EXPECT_THROW(value("2*(3"), std::logic_error);
-  EXPECT_THROW(value("cosine(1)"), std::logic_error);
-  EXPECT_THROW(value("1 2"), std::logic_error);
-  EXPECT_THROW(value("1/0"), std::domain_error);
-  EXPECT_THROW(value("log2(0)"), std::domain_error);
+TEST(Formula, WithoutAValueIsAnError) {
+  for (const char* formula : {"1/0", "log2(0)"}) EXPECT_THROW(value(formula), std::domain_error);
 }
 
 }  // namespace
@@ -214,42 +219,6 @@ TEST(ClosedForm, KnowsLettersAndFunctionsOfParameters) {
   for (const auto& c : cases) EXPECT_EQ(evaluate(c.formula, c.params), c.value) << c.formula;
   EXPECT_THROW(evaluate("flog(1,N)", ternary), std::domain_error);
   EXPECT_THROW(evaluate("clog(5/2,N)", ternary), std::domain_error);
-}
-
-TEST(ClosedForm, Computes) {
-  const std::pair<const char*, Rational> cases[] = {
-      {"1+2*3", 7},
-      {"(1+2)*3", 9},
-      {"10-3-2", 5},
-      {"12/3/2", 2},
-      {"-2*-3", 6},
-      {" 2 * ( N - 1 ) / N ", Rational(5, 3)},
-      {"N>=6", 1},
-      {"N>6", 0},
-      {"N+1>6", 1},
-      {"5>=N", 0},
-      {"if(N/2>=3,10,20)", 10},
-      {"(N>5)+(N>6)", 1},
-      {"min(3,N)", 3},
-      {"max(3,N)", 6},
-      {"if(N-6,1,2)", 2},
-      {"ceil(N/4)", 2},
-      {"floor(N/4)", 1},
-      {"ceil(-1/2)", 0},
-      {"flog2(N)", 2},
-      {"clog2(N)", 3},
-      {"flog2(0)", 0},
-      {"flog2(-3)", 0},
-      {"pow(2,3)", 8},
-      {"pow(2,-2)", Rational(1, 4)},
-      {"pow2(8)", 1},
-      {"pow2(N)", 0},
-      {"divides(3,N)", 1},
-      {"divides(4,N)", 0},
-      {"divides(0,N)", 0},
-      {"and(N,0)+and(2,3)+or(0,0)+or(0,5)", 2},
-  };
-  for (const auto& [formula, expected] : cases) EXPECT_EQ(value(formula), expected) << formula;
 }
 
 TEST(ClosedForm, CountsOnes) {

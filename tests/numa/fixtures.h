@@ -1,9 +1,12 @@
 // Fixtures of the numa tests: a scoped environment variable, a temporary directory tree, captured
-// warnings and an hwloc file of a machine with mixed caches.
+// warnings, counted mappings and an hwloc file of a machine with mixed caches.
 #pragma once
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include "numa/refusals.h"
+#include "numa/system_calls.h"
 
 namespace rankine {
 
@@ -88,6 +92,31 @@ class CapturedWarnings {
 
  private:
   WarningSink before_;
+};
+
+// While an object lives, the bytes that arenas map are counted.
+class CountedMappings {
+ public:
+  static inline std::atomic<std::size_t> bytes{0};
+
+ private:
+  static SystemCalls counting() {
+    SystemCalls calls = real_system_calls();
+    calls.mmap = [](void* address, std::size_t size, int protection, int flags, int file,
+                    off_t offset) {
+      void* const result = real_system_calls().mmap(address, size, protection, flags, file, offset);
+      if (result != MAP_FAILED) bytes += size;
+      return result;
+    };
+    calls.munmap = [](void* address, std::size_t size) {
+      const int result = real_system_calls().munmap(address, size);
+      if (result == 0) bytes -= size;
+      return result;
+    };
+    return calls;
+  }
+
+  const ScopedSystemCalls scope_{counting()};
 };
 
 // A machine with different L3 caches per core, as a file for HWLOC_XMLFILE, because hwloc's

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/base/parallel.h"
 #include "numa/cpus.h"
 #include "numa/placement.h"
 #include "numa/refusals.h"
@@ -75,16 +76,12 @@ TEST(Pin, EpermIsReportedAndWarnedAboutOnce) {
   ScopedSystemCalls scope(calls);
   CapturedWarnings captured;
   const std::vector<int> all = allowed_cpus();
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([&] {
-      const Enforcement pin = pin_calling_thread(all[0], all);
-      EXPECT_TRUE(pin.refused());
-      EXPECT_EQ(pin.error, EPERM);
-      EXPECT_EQ(allowed_cpus(), all);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(8, [&](int) {
+    const Enforcement pin = pin_calling_thread(all[0], all);
+    EXPECT_TRUE(pin.refused());
+    EXPECT_EQ(pin.error, EPERM);
+    EXPECT_EQ(allowed_cpus(), all);
+  });
   EXPECT_EQ(captured.lines.size(), 1u);
 }
 
@@ -229,13 +226,9 @@ TEST(Warnings, AThrowingSinkDoesNoHarm) {
 
 TEST(Warnings, ManyThreadsOneLinePerKey) {
   CapturedWarnings captured;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t) {
-    threads.emplace_back([] {
-      for (int i = 0; i < 200; ++i) warn_once("key" + std::to_string(i % 5), "text");
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(8, [](int) {
+    for (int i = 0; i < 200; ++i) warn_once("key" + std::to_string(i % 5), "text");
+  });
   EXPECT_EQ(captured.lines.size(), 5u);
 }
 

@@ -3,8 +3,6 @@
 // equal to any NaN: processors differ in its sign and payload. To write the file anew:
 //   export RANKINE_TEST_GOLDEN_OUT=$PWD/tests/golden/bits.txt
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <bit>
 #include <chrono>
@@ -12,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <ostream>
 #include <sstream>
 #include <string>
@@ -21,6 +18,8 @@
 
 #include "engine/api/epilogues.h"
 #include "engine/api/team.h"
+#include "engine/base/child_process.h"
+#include "engine/base/files.h"
 #include "engine/run/kernels/reduce.h"
 
 namespace rankine {
@@ -227,40 +226,25 @@ std::string all_bits() {
   return out.str();
 }
 
+std::string text_of(const std::string& path) { return read_small_file(path, 1 << 24).text; }
+
 // In a process of its own, because a process reads RANKINE_ISA once.
 std::string all_bits_with(Isa isa) {
-  int ends[2];
-  if (pipe(ends) != 0) return "pipe";
-  const pid_t child = fork();
-  if (child == 0) {
+  const std::string file = testing::TempDir() + "/bits." + std::string(name_of(isa));
+  ChildProcess child([&] {
     setenv("RANKINE_ISA", std::string(name_of(isa)).c_str(), 1);
-    const std::string text = all_bits();
-    for (std::size_t at = 0; at < text.size();) {
-      const ssize_t wrote = write(ends[1], text.data() + at, text.size() - at);
-      if (wrote <= 0) _exit(1);
-      at += static_cast<std::size_t>(wrote);
-    }
-    _exit(0);
-  }
-  close(ends[1]);
-  std::string text;
-  char part[4096];
-  for (ssize_t n; (n = read(ends[0], part, sizeof(part))) > 0;) {
-    text.append(part, static_cast<std::size_t>(n));
-  }
-  close(ends[0]);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << name_of(isa);
-  return text;
+    std::ofstream(file) << all_bits();
+    return 0;
+  });
+  EXPECT_EQ(child.wait(), 0) << name_of(isa);
+  return text_of(file);
 }
 
 TEST(Bits, AreEqualForEveryInstructionSetAndThoseOfTheGoldenFile) {
   if (const char* path = std::getenv("RANKINE_TEST_GOLDEN_OUT")) {
     std::ofstream(path) << all_bits_with(Isa::portable);
   }
-  std::ifstream file("tests/golden/bits.txt");
-  const std::string golden(std::istreambuf_iterator<char>(file), {});
+  const std::string golden = text_of("tests/golden/bits.txt");
   ASSERT_FALSE(golden.empty());
   for (int i = 0; i <= static_cast<int>(hardware_isa()); ++i) {
     const auto isa = static_cast<Isa>(i);

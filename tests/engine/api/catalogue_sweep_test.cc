@@ -53,16 +53,6 @@ std::uint64_t one_of(int ranks) {
   return (ranks <= 5 ? 3 : ranks <= 9 ? 7 : ranks <= 17 ? 17 : 11) * (kSanitized ? 7 : 1);
 }
 
-struct Kind {
-  DataType type;
-  ReduceOp op;
-};
-constexpr Kind kKinds[] = {
-    {DataType::f32, ReduceOp::sum}, {DataType::u32, ReduceOp::sum}, {DataType::bf16, ReduceOp::avg},
-    {DataType::u8, ReduceOp::bxor}, {DataType::f64, ReduceOp::avg}, {DataType::i64, ReduceOp::prod},
-    {DataType::f16, ReduceOp::max}, {DataType::i32, ReduceOp::min}, {DataType::i8, ReduceOp::sum},
-};
-
 std::vector<Rank> roots(Collective collective, int ranks) {
   if (!has_root(collective)) return {0};
   std::vector<Rank> all;
@@ -143,11 +133,9 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
             if (combination++ % stride != 0) continue;
             options.transport = transport;
             const std::size_t number = cases.size();
-            Kind kind = kKinds[number * 7 % std::size(kKinds)];
-            if (!takes(algorithm.collective, kind.type, kind.op)) kind.op = ReduceOp::sum;
-            cases.push_back({algorithm.collective, ranks, count, kind.type, kind.op, root,
-                             static_cast<Rank>(number % static_cast<std::size_t>(ranks)), in_place,
-                             number % 3 == 0 ? 0 : number % 61, number, options});
+            cases.push_back(
+                numbered_case(algorithm, ranks, count, number, in_place, options));
+            cases.back().root = root;
             cases.back().displaced = number % 5 < 2;  // only of an all-to-all
           }
         }

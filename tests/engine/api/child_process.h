@@ -3,19 +3,22 @@
 #pragma once
 
 #include <fcntl.h>
-#include <spawn.h>
-#include <sys/prctl.h>
+#include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <functional>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
+
+#include "engine/base/child_process.h"
+#include "engine/base/files.h"
 
 namespace rankine::testing_processes {
 
@@ -32,89 +35,117 @@ inline bool is_child = false;
 // threads point to looks leaked.
 extern "C" [[gnu::used]] inline int __lsan_is_turned_off() { return is_child ? 1 : 0; }
 
-// Returns how a child ended: "exit 7", "signal 6", or "hung" if it did not end within `patience`;
-// then the child is killed.
-inline std::string end_of(pid_t child, std::chrono::seconds patience = std::chrono::seconds(60)) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  int status = 0;
-  while (waitpid(child, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > until) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      return "hung";
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return WIFEXITED(status) ? "exit " + std::to_string(WEXITSTATUS(status))
-                           : "signal " + std::to_string(WTERMSIG(status));
+// Returns describe_end() of the child, or "hung" if it did not end within `patience`.
+inline std::string end_of(ChildProcess& child, std::chrono::seconds patience) {
+  const std::optional<int> status = child.wait(patience);
+  return status ? describe_end(*status) : "hung";
 }
 
-// Runs f in a forked child and returns end_of(child); the result of f is the exit code. A process
-// without other threads may call it under every sanitizer.
+// Runs f in a forked child and returns how the child ended; the result of f is the exit code. A
+// process without other threads may call it under every sanitizer.
 inline std::string run_in_child(const std::function<int()>& f) {
-  const pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child([&] {
     is_child = true;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // when the calling (and waiting) thread ends
-    _exit(f());
-  }
-  return end_of(child);
+    return f();
+  });
+  return end_of(child, std::chrono::seconds(60));
 }
 
-// A spawned program, with its standard output.
-
+// A program that runs beside the test. Its standard input and output are pipes.
 class Spawned {
  public:
-  // `variables`, such as "RANKINE_ISA=portable", are added to this process's environment.
-  Spawned(const std::vector<std::string>& arguments, const std::vector<std::string>& variables) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return;
-    output_ = ends[0];
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    std::vector<char*> argv, environment;
-    for (const std::string& one : arguments) argv.push_back(const_cast<char*>(one.c_str()));
-    for (const std::string& one : variables) environment.push_back(const_cast<char*>(one.c_str()));
-    for (char** at = environ; *at != nullptr; ++at) environment.push_back(*at);
-    argv.push_back(nullptr);
-    environment.push_back(nullptr);
-    if (posix_spawn(&process_, argv[0], &actions, nullptr, argv.data(), environment.data()) != 0) {
-      process_ = -1;
+  static constexpr int kPipe = -1, kClosed = -2;
+  static constexpr std::chrono::seconds kPrompt{60};    // for output that should come at once
+  static constexpr std::chrono::seconds kPatience{240};  // for the end
+
+  // `variables`, such as "RANKINE_ISA=portable", are added to this process's environment. `out`:
+  // the standard output, a descriptor or one of the two constants above.
+  explicit Spawned(std::vector<std::string> words, std::vector<std::string> variables = {},
+                   int out = kPipe) {
+    int in[2], made[2] = {-1, -1};
+    if (pipe2(in, O_CLOEXEC) != 0 || (out == kPipe && pipe2(made, O_CLOEXEC) != 0)) return;
+    in_ = in[1];
+    out_ = made[0];
+    err_ = memfd_create("stderr", MFD_CLOEXEC);
+    if (!variables.empty()) {
+      variables.insert(variables.begin(), "env");
+      words.insert(words.begin(), variables.begin(), variables.end());
     }
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
+    child_ = start_program(std::move(words), {in[0], out == kPipe ? made[1] : out, err_});
+    close(in[0]);
+    if (made[1] >= 0) close(made[1]);
   }
   ~Spawned() {
-    if (process_ > 0) finish();
-    if (output_ >= 0) close(output_);
+    for (int* each : {&in_, &out_, &err_}) shut(*each);
   }
   Spawned(Spawned&& other) noexcept
-      : process_(std::exchange(other.process_, -1)), output_(std::exchange(other.output_, -1)) {}
+      : in_(std::exchange(other.in_, -1)),
+        out_(std::exchange(other.out_, -1)),
+        err_(std::exchange(other.err_, -1)),
+        printed_(std::move(other.printed_)),
+        child_(std::move(other.child_)) {}
   Spawned& operator=(Spawned&&) = delete;
 
-  // Reads one line; blocks until the program prints a newline or closes its output.
-  std::string line() {
-    std::string text;
-    for (char c = 0; read(output_, &c, 1) == 1 && c != '\n';) text += c;
+  pid_t id() const { return child_.id(); }
+  void send(int signal) const { child_.send(signal); }
+  bool ask(const std::string& text) const { return write_all(in_, text) == 0; }
+  void close_in() { shut(in_); }
+  void close_out() { shut(out_); }
+
+  // The next line of output, with its end. At the end of the output, or after `patience`, returns
+  // the remaining text.
+  std::string line(std::chrono::milliseconds patience = kPrompt) {
+    for (;;) {
+      const std::size_t end = printed_.find('\n');
+      if (end != std::string::npos) {
+        const std::string first = printed_.substr(0, end + 1);
+        printed_.erase(0, end + 1);
+        return first;
+      }
+      pollfd there{.fd = out_, .events = POLLIN, .revents = 0};
+      char part[4096];
+      const int ready = poll(&there, 1, static_cast<int>(patience.count()));
+      const ssize_t got = ready == 1 ? read(out_, part, sizeof(part)) : ssize_t{0};
+      if (got <= 0) return std::exchange(printed_, {});
+      printed_.append(part, static_cast<std::size_t>(got));
+    }
+  }
+  std::string rest(std::chrono::milliseconds patience = kPrompt) {
+    std::string all;
+    for (std::string next; !(next = line(patience)).empty();) all += next;
+    return all;
+  }
+  std::string err() const {
+    std::string text(static_cast<std::size_t>(lseek(err_, 0, SEEK_END)), '\0');
+    if (pread(err_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) return {};
     return text;
   }
-  void send(int signal) const { kill(process_, signal); }
 
-  // Returns the rest of the output, and the end of the program if it is not "exit 0". A program
-  // that is stopped or hangs is killed.
+  // The exit code, or 1000 plus the number of the signal that ended the program.
+  int wait() {
+    const int status = child_.wait();
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  // Returns the rest of the output, and the end of the program if it is not "exit 0", which also
+  // prints its errors. A program that is stopped or hangs is killed.
   std::string finish() {
-    if (process_ <= 0) return "cannot be started";
-    const std::string end = end_of(std::exchange(process_, -1), std::chrono::seconds(240));
-    std::string text;
-    for (char c = 0; read(output_, &c, 1) == 1;) text += c;
-    if (end != "exit 0") text += "(" + end + ")";
+    std::string text = rest(kPatience);
+    if (const std::string end = end_of(child_, kPatience); end != "exit 0") {
+      std::fputs(err().c_str(), stderr);
+      text += "(" + end + ")";
+    }
     return text;
   }
 
  private:
-  pid_t process_ = -1;
-  int output_ = -1;
+  static void shut(int& descriptor) {
+    if (descriptor >= 0) close(descriptor);
+    descriptor = -1;
+  }
+
+  int in_ = -1, out_ = -1, err_ = -1;
+  std::string printed_;
+  ChildProcess child_;
 };
 
 // Processes that play ranks (process_rank.cc) under fresh names. The tests compare the output of

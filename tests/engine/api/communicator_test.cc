@@ -149,22 +149,18 @@ TEST(Placement, ThreadsThatJoinArePinnedWhereTheyAskForIt) {
   const PlacementPolicy policy = listed(all);
   const std::string waits = to_string(choose_wait_policy(static_cast<int>(all.size())));
   auto communicator = Communicator::create({.ranks = 2, .placement = policy}).value();
-  std::vector<std::thread> threads;
-  for (Rank r = 0; r < 2; ++r) {
-    threads.emplace_back([&, r] {
-      const int cpu = policy.cpus[static_cast<std::size_t>(r) % policy.cpus.size()];
-      auto me = communicator->join(r);
-      ASSERT_TRUE(me.ok()) << me.status().text();
-      EXPECT_EQ(allowed_cpus(), std::vector<int>{cpu});
-      EXPECT_EQ((*me)->cpu(), cpu);  // the CPU of the pin
-      EXPECT_TRUE((*me)->barrier().ok());
-      EXPECT_EQ((*me)->cpu(), cpu);  // the CPU of the thread that made the call
-      // A communicator or team that a pinned thread creates still uses all CPUs.
-      EXPECT_EQ(cpus_before_pin(), all);
-      EXPECT_EQ(to_string(choose_wait_policy(static_cast<int>(all.size()))), waits);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(2, [&](Rank r) {
+    const int cpu = policy.cpus[static_cast<std::size_t>(r) % policy.cpus.size()];
+    auto me = communicator->join(r);
+    ASSERT_TRUE(me.ok()) << me.status().text();
+    EXPECT_EQ(allowed_cpus(), std::vector<int>{cpu});
+    EXPECT_EQ((*me)->cpu(), cpu);  // the CPU of the pin
+    EXPECT_TRUE((*me)->barrier().ok());
+    EXPECT_EQ((*me)->cpu(), cpu);  // the CPU of the thread that made the call
+    // A communicator or team that a pinned thread creates still uses all CPUs.
+    EXPECT_EQ(cpus_before_pin(), all);
+    EXPECT_EQ(to_string(choose_wait_policy(static_cast<int>(all.size()))), waits);
+  });
   EXPECT_EQ(allowed_cpus(), all);  // only the joining threads are pinned
 }
 
@@ -177,19 +173,16 @@ TEST(Placement, ThreadsOfRanksThatOthersJoinedArePinnedByTheirFirstCall) {
     members.push_back(communicator->join_for_another_thread(r).value());
     EXPECT_EQ(members.back()->cpu(), kNotPlaced);
   }
-  std::vector<std::thread> threads;
-  for (std::unique_ptr<Member>& me : members) {
-    threads.emplace_back([&] {
-      const int cpu = policy.cpus[static_cast<std::size_t>(me->rank()) % policy.cpus.size()];
-      EXPECT_EQ(allowed_cpus(), all);
-      const std::vector<std::int32_t> x(3, 1);
-      std::vector<std::int32_t> sum(3);
-      EXPECT_TRUE(me->all_reduce(x, sum).ok());
-      EXPECT_EQ(allowed_cpus(), std::vector<int>{cpu});
-      EXPECT_EQ(me->cpu(), cpu);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(2, [&](Rank r) {
+    const auto i = static_cast<std::size_t>(r);
+    const int cpu = policy.cpus[i % policy.cpus.size()];
+    EXPECT_EQ(allowed_cpus(), all);
+    const std::vector<std::int32_t> x(3, 1);
+    std::vector<std::int32_t> sum(3);
+    EXPECT_TRUE(members[i]->all_reduce(x, sum).ok());
+    EXPECT_EQ(allowed_cpus(), std::vector<int>{cpu});
+    EXPECT_EQ(members[i]->cpu(), cpu);
+  });
 }
 
 TEST(Placement, WithoutOneThreadsRunWhereTheyAre) {

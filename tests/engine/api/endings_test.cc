@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -72,7 +73,6 @@ TEST(TakenCores, AreAllTakenOrNoneWhereThereIsNoMemory) {
 // does not look: ended threads, forks and exit() in ranks are faults 14 and 27 to 31.
 
 using std::chrono_literals::operator""ms;
-using testing_processes::end_of;
 using testing_processes::is_child;
 using testing_processes::run_in_child;
 
@@ -147,7 +147,9 @@ TEST(ForkedChild, OfARanksFunctionEndsWhereTheFunctionReturns) {
       is_child = true;
       return;
     }
-    end = end_of(pid);
+    int ended = -1;
+    waitpid(pid, &ended, 0);
+    end = describe_end(ended);
   });
   EXPECT_TRUE(status.ok()) << status.text();
   EXPECT_EQ(end, "exit 0");
@@ -234,7 +236,7 @@ TEST(ProcessThatExits, ByOtherWaysThanExit) {
     });
   };
   EXPECT_EQ(end_by([] { std::quick_exit(8); }), "exit 8");
-  EXPECT_EQ(end_by([] { std::abort(); }), "signal 6");
+  EXPECT_EQ(end_by([] { std::abort(); }), "signal 6 (Aborted)");
 }
 
 TEST(Team, MayBeDestroyedByARank) {

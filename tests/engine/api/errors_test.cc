@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -449,11 +448,6 @@ TEST_P(Kept, ByTheCommunicatorAndItsBuffers) {
     EXPECT_EQ(name_of(next[r].code()), name_of(goes_on(code) ? Code::ok : code)) << next[r].text();
   }
   expect_ranks_succeed({.ranks = kRanks}, [](Member& me) { return me.barrier(); });
-}
-
-Status when_over(const Communicator& communicator) {
-  while (communicator.health().ok()) std::this_thread::yield();
-  return communicator.health();
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -20,6 +20,7 @@
 #include "engine/api/typed_calls.h"
 #include "engine/network/predict.h"
 #include "engine/network/simulate.h"
+#include "tests/engine/api/child_process.h"
 #include "tests/numa/fixtures.h"
 
 namespace rankine {
@@ -27,11 +28,7 @@ namespace {
 
 // Returns the output of the program, run in this process's environment.
 std::string output_of(const std::string& program) {
-  std::FILE* pipe = popen(program.c_str(), "r");
-  if (pipe == nullptr) return "cannot be started";
-  std::string out;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) out += static_cast<char>(c);
-  return pclose(pipe) == 0 ? out : "failed: " + out;
+  return testing_processes::Spawned({program}).finish();
 }
 
 std::string own_threads_on(const char* network) {

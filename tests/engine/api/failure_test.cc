@@ -49,11 +49,6 @@ struct Failing {
 
 void PrintTo(const Failing& one, std::ostream* out) { *out << one.name; }
 
-Status when_over(const Communicator& communicator) {
-  while (communicator.health().ok()) std::this_thread::yield();
-  return communicator.health();
-}
-
 struct EndOfCall : RoundObserver {
   bool before_round(int) noexcept override { return false; }
 } end_of_call;

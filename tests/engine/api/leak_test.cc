@@ -4,9 +4,7 @@
 // glibc and the kernel.
 #include <dirent.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -15,9 +13,9 @@
 #include <vector>
 
 #include "engine/api/team.h"
-#include "numa/system_calls.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/run/counted_memory.h"
+#include "tests/numa/fixtures.h"
 
 namespace rankine {
 namespace {
@@ -40,25 +38,6 @@ int entries(const char* folder) {
   while (readdir(opened) != nullptr) ++count;
   closedir(opened);
   return count;
-}
-
-// Bytes that arenas have mapped.
-std::atomic<std::size_t> mapped_bytes{0};
-
-SystemCalls counting_calls() {
-  SystemCalls calls = real_system_calls();
-  calls.mmap = [](void* address, std::size_t bytes, int protection, int flags, int file,
-                  off_t offset) {
-    void* const result = real_system_calls().mmap(address, bytes, protection, flags, file, offset);
-    if (result != MAP_FAILED) mapped_bytes += bytes;
-    return result;
-  };
-  calls.munmap = [](void* address, std::size_t bytes) {
-    const int result = real_system_calls().munmap(address, bytes);
-    if (result == 0) mapped_bytes -= bytes;
-    return result;
-  };
-  return calls;
 }
 
 // A joined thread may be listed for a moment longer, because the kernel wakes the joiner first.
@@ -127,18 +106,18 @@ void live(const Life& life) {
 }
 
 TEST(Leaks, NothingIsLeftOfManyLives) {
-  const ScopedSystemCalls scope(counting_calls());
+  const CountedMappings mappings;
   // The first use creates objects once per process, so each kind lives once before the counts.
   for (const Life& life : kLives) live(life);
   const int descriptors = entries("/proc/self/fd");
   const std::size_t bytes = CountedMemory::now.load();
-  EXPECT_EQ(mapped_bytes.load(), 0u);
+  EXPECT_EQ(mappings.bytes.load(), 0u);
   for (int turn = 0; turn < 100; ++turn) {
     for (const Life& life : kLives) live(life);
   }
   EXPECT_EQ(threads_in_the_end(kThreads), kThreads);
   EXPECT_EQ(entries("/proc/self/fd"), descriptors);
-  EXPECT_EQ(mapped_bytes.load(), 0u);
+  EXPECT_EQ(mappings.bytes.load(), 0u);
   if (kCountsMemory) {
     EXPECT_EQ(CountedMemory::now.load(), bytes);
   }

@@ -293,23 +293,7 @@ static_assert(!std::is_copy_constructible_v<Payload<float>> &&
 static_assert(std::is_nothrow_move_constructible_v<Payload<float>> &&
               std::is_nothrow_move_assignable_v<Payload<float>>);
 
-// Bytes that arenas have mapped.
-std::atomic<std::size_t> mapped{0};
-
-SystemCalls counting_calls() {
-  SystemCalls calls = real_system_calls();
-  calls.mmap = [](void* address, std::size_t bytes, int protection, int flags, int file,
-                  off_t offset) {
-    void* const result = real_system_calls().mmap(address, bytes, protection, flags, file, offset);
-    if (result != MAP_FAILED) mapped += bytes;
-    return result;
-  };
-  calls.munmap = [](void* address, std::size_t bytes) {
-    mapped -= bytes;
-    return real_system_calls().munmap(address, bytes);
-  };
-  return calls;
-}
+const std::atomic<std::size_t>& mapped = CountedMappings::bytes;
 
 // --- Calls
 
@@ -416,10 +400,10 @@ TEST(Payload, IsCounted) {
 
 class PayloadLife : public testing::Test {
  protected:
-  PayloadLife() { mapped = 0; }
+  PayloadLife() { CountedMappings::bytes = 0; }
   ~PayloadLife() override { EXPECT_EQ(mapped, 0U) << "left behind"; }
 
-  ScopedSystemCalls scope_{counting_calls()};
+  const CountedMappings mappings_;
 };
 
 TEST_F(PayloadLife, MovesAndEndsWithItsHandle) {

@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -31,7 +29,6 @@
 #include "engine/network/simulate.h"
 #include "engine/network/wall.h"
 #include "engine/run/interpret.h"
-#include "engine/run/process.h"
 #include "tests/budget.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/api/simulated_times.h"
@@ -39,62 +36,6 @@
 
 namespace rankine {
 namespace {
-
-// Twin makes calls on a modelled network and simulates the same calls; StandingThreads keeps
-// threads between runs. Starting threads would take longer than the calls, and on a loaded machine
-// a kernel tick each time.
-
-class StandingThreads {
- public:
-  explicit StandingThreads(int count) {
-    shorten_time_slice_once();  // the threads inherit it from the waiting thread
-    for (int i = 0; i < count; ++i) threads_.emplace_back([this, i] { serve(i); });
-  }
-  ~StandingThreads() {
-    {
-      const std::lock_guard lock(mutex_);
-      job_ = nullptr;
-      ++runs_;
-    }
-    begun_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-  StandingThreads(const StandingThreads&) = delete;
-  StandingThreads& operator=(const StandingThreads&) = delete;
-
-  // Calls f(i) on thread i, on all threads at once; returns after all calls. Only one run at a
-  // time.
-  void run(const std::function<void(int)>& f) {
-    std::unique_lock lock(mutex_);
-    job_ = &f;
-    busy_ = threads_.size();
-    ++runs_;
-    begun_.notify_all();
-    ended_.wait(lock, [this] { return busy_ == 0; });
-  }
-
- private:
-  void serve(int i) {
-    std::unique_lock lock(mutex_);
-    for (std::uint64_t seen = 0;;) {
-      begun_.wait(lock, [&] { return runs_ != seen; });
-      seen = runs_;
-      if (job_ == nullptr) return;
-      lock.unlock();
-      (*job_)(i);
-      lock.lock();
-      if (--busy_ == 0) ended_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable begun_, ended_;
-  // Guarded by mutex_.
-  std::uint64_t runs_ = 0;
-  const std::function<void(int)>* job_ = nullptr;  // nullptr: the threads end
-  std::size_t busy_ = 0;                           // threads that still run the job
-  std::vector<std::thread> threads_;
-};
 
 // Ranks that call on a modelled network, and a simulator of the same calls: after every call each
 // rank's time and the time of every round must equal the simulator's to the last digit, and the
@@ -124,7 +65,10 @@ class Twin {
   Twin(int ranks, std::shared_ptr<const CallNetwork> on)
       : network_(std::move(on)),
         all_({.ranks = ranks, .network = network_}),
-        threads_(ranks),
+        pool_(Team::create({.ranks = ranks,
+                            .placement = {.kind = PlacementPolicy::Kind::none, .cpus = {}},
+                            .tuned = false})
+                  .value()),
         times_(*network_, ranks),
         members_(static_cast<std::size_t>(ranks)) {
     std::iota(members_.begin(), members_.end(), 0);
@@ -159,13 +103,14 @@ class Twin {
       out_[r].assign(count * blocks, 0);
     }
     std::vector<Status> results(in_.size());
-    threads_.run([&](Rank rank) {
-      const auto r = static_cast<std::size_t>(rank);
+    const Status run = pool_->run([&](Member& thread) {
+      const auto r = static_cast<std::size_t>(thread.rank());
       Call mine = call;
       mine.in = in_[r].data();
       mine.out = in_place ? in_[r].data() : out_[r].data();
-      results[r] = member(rank).call(mine);
+      results[r] = member(thread.rank()).call(mine);
     });
+    ASSERT_TRUE(run.ok()) << run.text();
     for (const Status& status : results) ASSERT_TRUE(status.ok()) << status.text();
     if (entry.collective == Collective::all_reduce) {
       const auto base = static_cast<std::uint32_t>(n * (n - 1) / 2);
@@ -211,7 +156,7 @@ class Twin {
 
   const std::shared_ptr<const CallNetwork> network_;
   Ranks all_;
-  StandingThreads threads_;
+  const std::unique_ptr<Team> pool_;  // threads that sleep between calls
   SimulatedTimes times_;
   std::vector<Rank> members_;
   std::vector<std::vector<std::uint32_t>> in_, out_;  // buffers of the latest call, by rank

@@ -71,10 +71,7 @@ class Privileged : public testing::Test {
   }
   static std::string output_of(const std::vector<std::string>& words,
                                const std::vector<std::string>& variables) {
-    Spawned program(words, variables);
-    std::string out;
-    for (std::string line; !(line = program.line()).empty();) out += line + "\n";
-    return out;
+    return Spawned(words, variables).finish();
   }
 
   void expect_deaf() {

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "engine/base/numbers.h"
 #include "engine/faults/refuse_calls.h"
@@ -49,7 +49,6 @@ void* __wrap_mmap(void* at, std::size_t bytes, int access, int flags, int file, 
 namespace rankine {
 namespace {
 
-using testing_processes::end_of;
 using testing_processes::fresh_name;
 
 constexpr int kRanks = 3;
@@ -73,18 +72,17 @@ int meet(const std::string& name, Rank rank, bool shares_cores) {
 
 // Forks the children that meet; returns their ends. The kernel refuses membarrier to rank
 // `without`, and rank `sharing` reports shared cores.
-std::array<std::string, kRanks> ends_of_ranks(Rank without, Rank sharing = -1) {
+std::vector<std::string> ends_of_ranks(Rank without, Rank sharing = -1) {
   const std::string name = fresh_name();
-  std::array<pid_t, kRanks> children{};
+  std::vector<ChildProcess> children;
   for (Rank r = 0; r < kRanks; ++r) {
-    pid_t& child = children[static_cast<std::size_t>(r)];
-    child = fork();
-    if (child != 0) continue;
-    if (r == without && faults::refuse_calls({SYS_membarrier}) != 0) _exit(kFailed);
-    _exit(meet(name, r, r == sharing));
+    children.emplace_back([&] {
+      if (r == without && faults::refuse_calls({SYS_membarrier}) != 0) return kFailed;
+      return meet(name, r, r == sharing);
+    });
   }
-  std::array<std::string, kRanks> ends;
-  for (std::size_t i = 0; i < children.size(); ++i) ends[i] = end_of(children[i]);
+  std::vector<std::string> ends;
+  for (ChildProcess& child : children) ends.push_back(describe_end(child.wait()));
   return ends;
 }
 
@@ -141,13 +139,12 @@ TEST(KnownProcesses, EndWithTheirProcess) {
   const KnownProcess earlier{self.id, self.started - 1};  // an earlier process with the same number
   EXPECT_TRUE(earlier.has_ended());
   EXPECT_FALSE((KnownProcess{16843009, 1}).is_possible());
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
+  ChildProcess child([] { return 0; });
   siginfo_t how{};
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &how, WEXITED | WNOWAIT), 0);
-  const KnownProcess zombie{child, self.started};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.id()), &how, WEXITED | WNOWAIT), 0);
+  const KnownProcess zombie{child.id(), self.started};
   EXPECT_TRUE(zombie.has_ended());
-  EXPECT_EQ(end_of(child), "exit 0");
+  EXPECT_EQ(child.wait(), 0);
   EXPECT_TRUE(zombie.has_ended());
 }
 

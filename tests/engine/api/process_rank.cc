@@ -32,6 +32,7 @@
 #include "engine/api/processes/ranks.h"
 #include "engine/api/request.h"
 #include "engine/api/split.h"
+#include "engine/base/parallel.h"
 #include "engine/faults/collective_case.h"
 #include "numa/cpus.h"
 #include "tests/budget.h"
@@ -154,15 +155,6 @@ Status create(const CommunicatorOptions& options) {
 
 // --- Every algorithm of the catalogue ---
 
-struct Kind {
-  DataType type;
-  ReduceOp op;
-};
-constexpr Kind kKinds[] = {
-    {DataType::f32, ReduceOp::sum}, {DataType::u32, ReduceOp::sum}, {DataType::bf16, ReduceOp::avg},
-    {DataType::u8, ReduceOp::bxor}, {DataType::f64, ReduceOp::avg}, {DataType::i64, ReduceOp::prod},
-};
-
 std::vector<CollectiveCase> cases_of(const Algorithm& algorithm, int ranks) {
   std::vector<CollectiveCase> cases;
   const auto n = static_cast<std::size_t>(ranks);
@@ -178,13 +170,8 @@ std::vector<CollectiveCase> cases_of(const Algorithm& algorithm, int ranks) {
             std::optional<Transport>()}) {
         for (const bool in_place : {false, true}) {
           options.transport = transport;
-          const std::size_t number = cases.size();
-          Kind kind = kKinds[number * 7 % std::size(kKinds)];
-          if (!takes(algorithm.collective, kind.type, kind.op)) kind.op = ReduceOp::sum;
-          const Rank root = has_root(algorithm.collective) ? static_cast<Rank>(number % n) : 0;
-          cases.push_back({algorithm.collective, ranks, count, kind.type, kind.op, root,
-                           static_cast<Rank>((number / 2) % n), in_place,
-                           number % 3 == 0 ? 0 : number % 61, number, options});
+          cases.push_back(
+              numbered_case(algorithm, ranks, count, cases.size(), in_place, options));
         }
       }
     }
@@ -900,8 +887,8 @@ int main(int argc, char** argv) try {
   if (argc < 5 || !plays().contains(argv[4])) return 2;
   const std::string play = argv[4];
   CallArguments given{argv[1], 0, std::atoi(argv[3])};
-  std::istringstream ranks(argv[2]);
-  for (std::string one; std::getline(ranks, one, ',');) {
+  std::istringstream list(argv[2]);
+  for (std::string one; std::getline(list, one, ',');) {
     household().ranks.push_back(std::atoi(one.c_str()));
   }
   if (argc > 5) given.at = std::atoi(argv[5]);
@@ -917,12 +904,12 @@ int main(int argc, char** argv) try {
       return say(std::string(error.what()));
     }
   };
-  std::vector<std::thread> others;
-  for (std::size_t i = 1; i < household().ranks.size(); ++i) {
-    others.emplace_back(play_rank, given, household().ranks[i]);
-  }
-  const int code = play_rank(given, household().ranks.front());
-  for (std::thread& one : others) one.join();
+  const std::vector<rankine::Rank>& ranks = household().ranks;
+  int code = 0;
+  rankine::on_threads(
+      static_cast<int>(ranks.size()) - 1,
+      [&](int i) { play_rank(given, ranks[static_cast<std::size_t>(i) + 1]); },
+      [&] { code = play_rank(given, ranks.front()); });
   return code;
 } catch (const std::exception& error) {
   return rankine::testing_processes::say(std::string(error.what()));

@@ -174,7 +174,7 @@ TEST_P(KilledAtAnyTime, IsToldToTheOthers) {
     const int signal = kSignals[turn % std::size(kSignals)];
     for (int r = 0; r < 3; ++r) ranks.push_back(rank(name, r, 3, GetParam(), at, {}, signal));
     const std::vector<std::string> said = told(ranks);
-    EXPECT_EQ(said[2], "(signal " + std::to_string(signal) + ")") << at;
+    EXPECT_EQ(said[2], "(" + describe_end(signal) + ")") << at;
     for (const int r : {0, 1}) {
       const bool had_come = said[r].starts_with("rank lost: ");
       const bool had_not = said[r].starts_with("timeout: ranks ") &&
@@ -294,7 +294,7 @@ TEST(Shrink, LeavesTheSurvivorsOfEachKill) {
         EXPECT_TRUE(said[r].starts_with("alone after ")) << turn << ": " << said[r];
         std::printf("%d kills: %s", kRanks - 1, said[r].c_str());
       } else {
-        EXPECT_EQ(said[r], "(signal 9)") << turn;
+        EXPECT_EQ(said[r], "(signal 9 (Killed))") << turn;
       }
     }
     EXPECT_FALSE(exists(name)) << turn;
@@ -421,7 +421,7 @@ void leave_behind(const std::string& name) {
   Spawned alone = rank(name, 0, 2, "create");
   while (!exists(name)) usleep(1000);
   alone.send(SIGKILL);
-  EXPECT_EQ(alone.finish(), "(signal 9)");
+  EXPECT_EQ(alone.finish(), "(signal 9 (Killed))");
 }
 
 TEST(Meeting, RemovesWhatKilledProcessesHaveLeft) {
@@ -446,7 +446,7 @@ TEST(Meeting, TakesOverANameWhoseProcessHasEndedAndHasAChild) {
   const pid_t child = std::atoi(alone.line().c_str());
   ASSERT_GT(child, 0);
   alone.send(SIGKILL);
-  EXPECT_EQ(alone.finish(), "(signal 9)");
+  EXPECT_EQ(alone.finish(), "(signal 9 (Killed))");
   EXPECT_EQ(two(rank(name, 0, 2, "create"), rank(name, 1, 2, "create")),
             std::vector<std::string>(2, "ok\n"));
   EXPECT_EQ(kill(child, SIGKILL), 0);
@@ -469,7 +469,7 @@ TEST(Meeting, EndsAsLostWhereAProcessHasEndedAndHasAChild) {
   }
   ranks[1].send(SIGSTOP);
   ranks[0].send(SIGKILL);
-  EXPECT_EQ(ranks[0].finish(), "(signal 9)");
+  EXPECT_EQ(ranks[0].finish(), "(signal 9 (Killed))");
   const std::string lost = "rank lost: rank 0 (process ";
   Spawned next = rank(name, 0, 3, "create");
   const std::string said = next.finish();

@@ -57,4 +57,9 @@ void wait_until_waiting(const Communicator& communicator, Rank r) {
   }
 }
 
+Status when_over(const Communicator& communicator) {
+  while (communicator.health().ok()) std::this_thread::yield();
+  return communicator.health();
+}
+
 }  // namespace rankine

@@ -7,11 +7,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
+#include "engine/base/parallel.h"
 
 namespace rankine {
 
@@ -30,12 +30,10 @@ class Ranks {
   // stays a member after f returns: it has not left.
   std::vector<Status> run(const std::function<Status(Member&)>& f) {
     std::vector<Status> results(members_.size());
-    std::vector<std::thread> threads;
-    for (std::size_t r = 0; r < members_.size(); ++r) {
-      if (members_[r] == nullptr) continue;
-      threads.emplace_back([&, r] { results[r] = f(*members_[r]); });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(communicator_->ranks(), [&](Rank rank) {
+      const auto r = static_cast<std::size_t>(rank);
+      if (members_[r] != nullptr) results[r] = f(*members_[r]);
+    });
     return results;
   }
 
@@ -66,5 +64,7 @@ void expect_team_succeeds(const TeamOptions& options, const std::function<void(M
 
 // Returns when rank r waits inside a call, according to the flight record.
 void wait_until_waiting(const Communicator& communicator, Rank r);
+// Returns the health of the communicator when it is an error.
+Status when_over(const Communicator& communicator);
 
 }  // namespace rankine

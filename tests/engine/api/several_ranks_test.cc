@@ -60,7 +60,7 @@ TEST(Mixed, AreToldWhenAProcessOfSeveralIsKilled) {
       all.push_back(process(name, plays, 4, "killed_at", at));
     }
     const std::string said = all[0].finish();
-    EXPECT_EQ(all[1].finish(), "(signal 9)") << at;
+    EXPECT_EQ(all[1].finish(), "(signal 9 (Killed))") << at;
     EXPECT_TRUE(said.starts_with("rank lost: ") || said.starts_with("timeout: ranks ")) << said;
     EXPECT_FALSE(exists(name)) << at;
   }

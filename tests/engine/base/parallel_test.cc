@@ -1,15 +1,20 @@
 #include "engine/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <latch>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "engine/base/child_process.h"
 
 namespace rankine {
 namespace {
@@ -71,6 +76,41 @@ TEST(ParallelFor, AnExceptionEndsTheLoop) {
   EXPECT_EQ(calls, 4);
   EXPECT_THROW(parallel_for(1000, body), std::runtime_error);
   parallel_for(2, [&](std::size_t) { ++calls; });  // later loops work
+}
+
+// Never ends if two of the four come one after the other.
+TEST(OnThreads, RunsAllAtOnceBesideTheDirector) {
+  std::latch all(4);
+  on_threads(3, [&](int) { all.arrive_and_wait(); }, [&] { all.arrive_and_wait(); });
+}
+
+TEST(ChildProcess, TellsHowItEnded) {
+  EXPECT_EQ(describe_end(ChildProcess([] { return 7; }).wait()), "exit 7");
+  EXPECT_EQ(describe_end(ChildProcess([]() -> int { throw std::logic_error("no"); }).wait()),
+            "exit 1");
+  EXPECT_EQ(describe_end(ChildProcess([] { return raise(SIGKILL); }).wait()), "signal 9 (Killed)");
+  EXPECT_EQ(describe_end(start_program({"/no/such/program"}, {}).wait()), "exit 127");
+  std::signal(SIGPIPE, SIG_IGN);
+  EXPECT_EQ(describe_end(start_program({"sh", "-c", "kill -s PIPE $$"}, {}).wait()),
+            "signal 13 (Broken pipe)");
+  std::signal(SIGPIPE, SIG_DFL);
+}
+
+// Fails if the wait blocks or forgets, if a forked copy of the handle kills, or if none does.
+TEST(ChildProcess, RunsAsLongAsItsHandleInTheParent) {
+  const auto pauses = [] { return pause(); };
+  ChildProcess child(pauses);
+  EXPECT_EQ(child.wait(std::chrono::milliseconds(1)), std::nullopt);
+  EXPECT_EQ(ChildProcess([&] {
+              child = {};
+              return 0;
+            }).wait(),
+            0);
+  EXPECT_EQ(child.wait(std::chrono::milliseconds(50)), std::nullopt);  // killed ones end by then
+  EXPECT_EQ(child.end(), SIGKILL);
+  EXPECT_EQ(child.wait(), SIGKILL);
+  const pid_t id = ChildProcess(pauses).id();
+  EXPECT_NE(kill(id, 0), 0);
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ TEST(Interrupt, PerfTellsTheRowsThatItHas) {
     rows += line.starts_with("#") ? 0 : 1;
   }
   EXPECT_EQ(text_of(file), "old");
-  tool.signal(SIGINT);
+  tool.send(SIGINT);
   EXPECT_TRUE(has(tool.rest(), "# interrupted after "));
   EXPECT_EQ(tool.wait(), 130);
   EXPECT_TRUE(has(tool.err(), "rankine perf: interrupted after "));
@@ -219,7 +219,7 @@ TEST(Interrupt, WithoutARowTheOldFileStays) {
       line = tool.line();
       ASSERT_FALSE(line.empty()) << tool.err();
     }
-    tool.signal(signal);
+    tool.send(signal);
     EXPECT_EQ(tool.wait(), 128 + signal);
     EXPECT_EQ(text_of(file), "old");
     EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);

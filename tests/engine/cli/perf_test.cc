@@ -16,11 +16,11 @@
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/base/parallel.h"
 #include "engine/base/statistics.h"
 #include "engine/cli/perf.h"
 #include "engine/cli/probe.h"
@@ -285,9 +285,7 @@ TEST(LatencyProbe, RepeatsUntilCalmAndKeepsTheCalmest) {
   EXPECT_EQ(run({3, 2, 4, 5, 1}), std::pair(2.0, 3));  // never calm, and no fifth time
   LatencyProbe probe;
   double sides[2] = {-1, -1};
-  std::thread other([&] { sides[1] = probe.play(1, 1, 20); });
-  sides[0] = probe.play(0, 1, 20);
-  other.join();
+  on_threads(2, [&](Rank r) { sides[r] = probe.play(r, 1, 20); });
   EXPECT_GT(sides[0], 0);
   EXPECT_EQ(sides[1], 0);
 }
@@ -410,23 +408,15 @@ TEST(RankBarrier, TheLastActsBeforeAnybodyGoesOn) {
   RankBarrier barrier(kRanks, 4);
   int value = 0;  // written by one, read by all, guarded by the meeting
   std::atomic<int> bad{0};
-  std::vector<std::thread> threads;
-  for (int r = 0; r < kRanks; ++r) {
-    threads.emplace_back([&] {
-      for (int turn = 1; turn <= kTurns; ++turn) {
-        if (!barrier.arrive([&] { value = turn; }) || value != turn) ++bad;
-        if (!barrier.arrive()) ++bad;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(kRanks, [&](Rank) {
+    for (int turn = 1; turn <= kTurns; ++turn) {
+      if (!barrier.arrive([&] { value = turn; }) || value != turn) ++bad;
+      if (!barrier.arrive()) ++bad;
+    }
+  });
   EXPECT_EQ(bad, 0);
   RankBarrier stopped(2, 4);
-  std::atomic<bool> went_on{true};
-  std::thread waiting([&] { went_on = stopped.arrive(); });
-  stopped.stop();
-  waiting.join();
-  EXPECT_FALSE(went_on);
+  on_threads(1, [&](Rank) { EXPECT_FALSE(stopped.arrive()); }, [&] { stopped.stop(); });
 }
 
 // Reads every byte of a result once, at any alignment and by every width of vectors.
@@ -611,7 +601,7 @@ struct Endless {
 TEST(PerfAmongProcesses, EndWithTheToolAndWithEachOther) {
   for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
     Endless endless;
-    endless.tool.signal(signal);
+    endless.tool.send(signal);
     EXPECT_EQ(endless.end(), signal == SIGKILL ? 1000 + SIGKILL : 128 + signal);
   }
   Endless endless;

@@ -173,7 +173,7 @@ TEST(Runner, CountsEveryBrokenPromise) {
        {Planted{play_hang, &Tally::hangs, 1, "no call has come to its end for 2 s"},
         Planted{play_hanging_call, &Tally::hangs, 1, "all_reduce among 3 ranks, seed 2"},
         Planted{play_death, &Tally::undocumented, 1, ""},  // signal 11; a sanitizer exits
-        Planted{play_exit, &Tally::undocumented, 1, "exit code 7"},
+        Planted{play_exit, &Tally::undocumented, 1, "exit 7"},
         Planted{play_exception, &Tally::undocumented, 1, "out of luck"},
         Planted{play_wrong_success, &Tally::wrong, 1, "rank 1, all_reduce"},
         Planted{play_damage, &Tally::wrong, 1, "aborted, but byte"},
@@ -199,8 +199,7 @@ TEST(Runner, SaysWhatCannotBeDoneHere) {
 // per signal.
 TEST(FatalSignals, AreAllThatEndAProcess) {
   const auto ends_a_process = [](int signal) {
-    const pid_t child = fork();
-    if (child == 0) {
+    const ChildProcess child([signal] {
       const rlimit no_core{};
       setrlimit(RLIMIT_CORE, &no_core);
       sigset_t all;
@@ -208,16 +207,11 @@ TEST(FatalSignals, AreAllThatEndAProcess) {
       sigprocmask(SIG_SETMASK, &all, nullptr);
       std::signal(signal, SIG_DFL);
       kill(getpid(), signal);  // the signal arrives before kill() returns
-      _exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, WUNTRACED);
-    if (WIFSTOPPED(status)) {
-      kill(child, SIGKILL);
-      waitpid(child, nullptr, 0);
-      return false;
-    }
-    return WIFSIGNALED(status) && WTERMSIG(status) == signal;
+      return 0;
+    });
+    siginfo_t end{};
+    waitid(P_PID, static_cast<id_t>(child.id()), &end, WEXITED | WSTOPPED | WNOWAIT);
+    return (end.si_code == CLD_KILLED || end.si_code == CLD_DUMPED) && end.si_status == signal;
   };
   const auto listed = fatal_signals();
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {

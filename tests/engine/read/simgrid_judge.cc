@@ -14,16 +14,15 @@
 
 #include <simgrid/s4u.hpp>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <iterator>
 #include <stdexcept>
+
+#include "engine/base/child_process.h"
 
 namespace rankine {
 namespace {
@@ -207,22 +206,12 @@ std::optional<std::string> simgrid_is_missing() { return std::nullopt; }
 double simgrid_seconds(const JudgedNetwork& network, const Rounds& rounds) {
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("no pipe to SimGrid's process");
-  const pid_t child = fork();
-  if (child == 0) {
-    try {
-      judge_in_child(network, rounds, ends[1]);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "SimGrid: %s\n", error.what());
-      _exit(1);
-    }
-  }
+  ChildProcess child([&]() -> int { judge_in_child(network, rounds, ends[1]); });
   close(ends[1]);
   double seconds = 0;
-  const bool told = child > 0 && read(ends[0], &seconds, sizeof seconds) == sizeof seconds;
+  const bool told = read(ends[0], &seconds, sizeof seconds) == sizeof seconds;
   close(ends[0]);
-  int status = 0;
-  if (child > 0) waitpid(child, &status, 0);
-  if (!told || status != 0) throw std::runtime_error("SimGrid's process gave no time");
+  if (child.wait() != 0 || !told) throw std::runtime_error("SimGrid's process gave no time");
   return seconds;
 }
 

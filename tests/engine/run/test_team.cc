@@ -4,8 +4,8 @@
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <thread>
 
+#include "engine/base/parallel.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/mailbox.h"
 
@@ -289,29 +289,24 @@ std::string TestTeam::step(std::span<const TestCall* const> calls, std::uint64_t
   prepare(calls);
   std::vector<std::vector<std::size_t>> ours(threads);
   for (std::size_t r = 0; r < state_->ranks.size(); ++r) ours[r % threads].push_back(r);
-  std::vector<std::thread> others;
-  for (std::size_t t = 1; t < threads; ++t) {
-    others.emplace_back([&, t] { state_->step(ours[t], calls, seed + t); });
-  }
-  state_->step(ours[0], calls, seed);
-  for (std::thread& other : others) other.join();
+  const auto step = [&](std::size_t t) { state_->step(ours[t], calls, seed + t); };
+  on_threads(
+      static_cast<int>(threads) - 1, [&](int t) { step(static_cast<std::size_t>(t) + 1); },
+      [&] { step(0); });
   return state_->fault;
 }
 
 std::string TestTeam::run(std::span<const TestCall* const> calls, std::uint64_t seed) {
   State& s = *state_;
   prepare(calls);
-  std::vector<std::function<void()>> bodies;
-  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
-    bodies.push_back([&s, r, calls, seed] { s.play(r, calls, seed); });
-  }
-  if (s.options.launch) {
-    s.options.launch(std::move(bodies));
+  const auto play = [&](std::size_t r) { s.play(r, calls, seed); };
+  if (!s.options.launch) {
+    on_threads(s.options.ranks, [&](Rank r) { play(static_cast<std::size_t>(r)); });
     return s.fault;
   }
-  std::vector<std::thread> threads;
-  for (std::function<void()>& body : bodies) threads.emplace_back(std::move(body));
-  for (std::thread& thread : threads) thread.join();
+  std::vector<std::function<void()>> bodies;
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) bodies.push_back([play, r] { play(r); });
+  s.options.launch(std::move(bodies));
   return s.fault;
 }
 

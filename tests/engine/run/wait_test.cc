@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/base/parallel.h"
 #include "engine/compile/passes.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/form_trials.h"
@@ -105,21 +106,17 @@ TEST_P(Wait, TwoRanksInTurn) {
     RankControl rank_control(2, policy_for(GetParam().mode), kMinute, GetParam().strict);
     for (Rank r : {0, 1}) rank_control.progress(r).value.store(first);
     std::int64_t passed = 0;  // guarded by the turns; not atomic, so that sanitizers see races
-    std::vector<std::thread> threads;
-    for (const Rank r : {0, 1}) {
-      threads.emplace_back([&, r] {
-        Waiter waiter{.rank_control = &rank_control, .rank = r};
-        for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
-          // Rank 0 goes first; rank 1 follows.
-          const std::uint32_t wanted = first + (r == 0 ? turn - 1 : turn);
-          waiter.deadline_ns = 0;
-          ASSERT_TRUE(wait_until(waiter, rank_control.progress(1 - r).value, wanted, 1 - r, 1));
-          ++passed;
-          publish(rank_control, r, rank_control.progress(r).value, first + turn);
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(2, [&](Rank r) {
+      Waiter waiter{.rank_control = &rank_control, .rank = r};
+      for (std::uint32_t turn = 1; turn <= kTurns; ++turn) {
+        // Rank 0 goes first; rank 1 follows.
+        const std::uint32_t wanted = first + (r == 0 ? turn - 1 : turn);
+        waiter.deadline_ns = 0;
+        ASSERT_TRUE(wait_until(waiter, rank_control.progress(1 - r).value, wanted, 1 - r, 1));
+        ++passed;
+        publish(rank_control, r, rank_control.progress(r).value, first + turn);
+      }
+    });
     EXPECT_EQ(passed, 2 * kTurns);
   }
 }
@@ -127,18 +124,16 @@ TEST_P(Wait, TwoRanksInTurn) {
 TEST_P(Wait, AnAbortWakesWhoeverWaits) {
   for (int attempt = 0; attempt < affordable(300); ++attempt) {
     RankControl rank_control(3, policy_for(GetParam().mode), kMinute, GetParam().strict);
-    std::vector<std::thread> threads;
     std::atomic<int> returned{0};
-    for (const Rank r : {0, 1}) {
-      threads.emplace_back([&, r] {
-        Waiter waiter{.rank_control = &rank_control, .rank = r};
-        EXPECT_FALSE(wait_until(waiter, rank_control.progress(2).value, 1, 2, 1));
-        returned.fetch_add(1);
-      });
-    }
-    for (int i = attempt % 40; i > 0; --i) std::this_thread::yield();
-    rank_control.abort({Code::aborted, "now"});
-    for (std::thread& thread : threads) thread.join();
+    const auto waits = [&](Rank r) {
+      Waiter waiter{.rank_control = &rank_control, .rank = r};
+      EXPECT_FALSE(wait_until(waiter, rank_control.progress(2).value, 1, 2, 1));
+      returned.fetch_add(1);
+    };
+    on_threads(2, waits, [&] {
+      for (int i = attempt % 40; i > 0; --i) std::this_thread::yield();
+      rank_control.abort({Code::aborted, "now"});
+    });
     EXPECT_EQ(returned.load(), 2);
     EXPECT_EQ(rank_control.reason().text(), "now");
   }
@@ -146,16 +141,12 @@ TEST_P(Wait, AnAbortWakesWhoeverWaits) {
 
 TEST_P(Wait, TheDeadlineEndsTheWaitOfAll) {
   RankControl rank_control(3, policy_for(GetParam().mode), 30'000'000, GetParam().strict);
-  std::vector<std::thread> threads;
-  for (const Rank r : {0, 1}) {
-    threads.emplace_back([&, r] {
-      Waiter waiter{.rank_control = &rank_control, .rank = r};
-      ASSERT_TRUE(rank_control.begin(r));
-      EXPECT_FALSE(wait_until(waiter, rank_control.progress(2).value, 1, 2, 4));
-      rank_control.end(r);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  on_threads(2, [&](Rank r) {
+    Waiter waiter{.rank_control = &rank_control, .rank = r};
+    ASSERT_TRUE(rank_control.begin(r));
+    EXPECT_FALSE(wait_until(waiter, rank_control.progress(2).value, 1, 2, 4));
+    rank_control.end(r);
+  });
   EXPECT_EQ(name_of(rank_control.reason().code()), name_of(Code::timeout));
   EXPECT_NE(rank_control.reason().text().find("within 30 ms"), std::string::npos);
   EXPECT_NE(rank_control.reason().text().find("waits for rank 2 in round 4"), std::string::npos)

@@ -3,12 +3,9 @@
 // the ggml adapter and ranks that are processes.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -24,6 +21,8 @@
 #include "tests/engine/api/child_process.h"
 
 namespace {
+
+using rankine::testing_processes::Spawned;
 
 using Names = std::set<std::string>;
 
@@ -49,14 +48,10 @@ Names declared() {
 // Returns every dynamic symbol of the library, of any kind; a symbol that is not a function of
 // RANKINE_1 is returned as "type name@version".
 Names shown() {
-  std::FILE* pipe =
-      popen("nm -D --defined-only --with-symbol-versions engine/api/c/librankine.so.1", "r");
-  if (pipe == nullptr) return {"nm cannot be started"};
-  std::string text;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) text += static_cast<char>(c);
-  EXPECT_EQ(pclose(pipe), 0);
+  std::istringstream lines(Spawned({"nm", "-D", "--defined-only", "--with-symbol-versions",
+                                    "engine/api/c/librankine.so.1"})
+                               .finish());
   Names names;
-  std::istringstream lines(text);
   for (std::string address, type, name; lines >> address >> type >> name;) {
     if (type == "A" && name == "RANKINE_1") continue;  // the version symbol
     const std::size_t at = name.find("@@");
@@ -253,25 +248,13 @@ TEST(GgmlInit, IsNullWhereThereCannotBeOne) {
 
 // Ranks in C as processes: they meet by ids, and get an error if they cannot meet.
 
-using rankine::testing_processes::Spawned;
-
 std::string last_error() { return rkGetLastError(nullptr); }
 
 // Runs play(rank) in one child per rank; every result must be 0.
 void in_processes(int ranks, const std::function<int(int)>& play) {
-  std::vector<pid_t> children;
-  for (int r = 0; r < ranks; ++r) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) _exit(play(r));
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int end = 0;
-    ASSERT_EQ(waitpid(child, &end, 0), child);
-    EXPECT_TRUE(WIFEXITED(end));
-    EXPECT_EQ(WEXITSTATUS(end), 0);
-  }
+  std::vector<rankine::ChildProcess> children;
+  for (int r = 0; r < ranks; ++r) children.emplace_back([&] { return play(r); });
+  for (auto& child : children) EXPECT_EQ(rankine::describe_end(child.wait()), "exit 0");
 }
 
 TEST(CProcesses, RunTheExampleInC) {

@@ -5,10 +5,10 @@
 
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/api/c/rankine.h"
+#include "engine/base/parallel.h"
 
 namespace rankine::testing_c {
 
@@ -26,13 +26,6 @@ inline void expect_refused(rkResult_t result, const std::string& words) {
 
 inline void expect_all(const std::vector<rkResult_t>& results, rkResult_t expected) {
   for (std::size_t r = 0; r < results.size(); ++r) EXPECT_EQ(results[r], expected) << "rank " << r;
-}
-
-// Calls f(0) ... f(ranks - 1), each on a thread, and returns when all have returned.
-inline void on_threads(int ranks, const std::function<void(int)>& f) {
-  std::vector<std::thread> threads;
-  for (int r = 0; r < ranks; ++r) threads.emplace_back(f, r);
-  for (std::thread& thread : threads) thread.join();
 }
 
 class Comms {

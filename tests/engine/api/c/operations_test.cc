@@ -16,11 +16,11 @@
 
 namespace {
 
+using rankine::on_threads;
 using rankine::testing_c::Comms;
 using rankine::testing_c::expect_error;
 using rankine::testing_c::expect_refused;
 using rankine::testing_c::last_error;
-using rankine::testing_c::on_threads;
 
 constexpr int kRanks = 4;
 

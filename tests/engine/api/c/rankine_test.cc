@@ -27,12 +27,12 @@
 
 namespace {
 
+using rankine::on_threads;
 using rankine::testing_c::Comms;
 using rankine::testing_c::expect_all;
 using rankine::testing_c::expect_error;
 using rankine::testing_c::expect_refused;
 using rankine::testing_c::last_error;
-using rankine::testing_c::on_threads;
 using rankine::testing_processes::run_in_child;
 
 rkConfig_t untuned() {

@@ -28,10 +28,10 @@
 
 namespace {
 
+using rankine::on_threads;
 using rankine::testing_c::expect_error;
 using rankine::testing_c::expect_refused;
 using rankine::testing_c::last_error;
-using rankine::testing_c::on_threads;
 using rankine::testing_processes::run_in_child;
 
 constexpr int kRanks = 3;
@@ -51,7 +51,7 @@ class Requests : public testing::TestWithParam<bool> {
   }
 
   void on_threads(const std::function<void(int, rkComm_t)>& f) {
-    rankine::testing_c::on_threads(kRanks, [&](int r) { f(r, comms[r]); });
+    rankine::on_threads(kRanks, [&](int r) { f(r, comms[r]); });
   }
   // Returns a request of rank 0; the other ranks have not made the call.
   rkRequest_t unanswered() {
@@ -356,14 +356,13 @@ TEST_P(Requests, OutliveTheThreadThatHasStartedThem) {
     ASSERT_EQ(add_up(0), rkSuccess);
     ASSERT_EQ(rkGroupEndAsync(&request), rkSuccess) << last_error();
   }).join();
-  std::vector<std::thread> others;
-  for (int r = 1; r < kRanks; ++r) {
-    others.emplace_back([&, r] { EXPECT_EQ(add_up(r), rkSuccess) << last_error(); });
-  }
-  // Gives the other ranks time to check whether rank 0's thread lives.
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
-  for (std::thread& other : others) other.join();
+  rankine::on_threads(
+      kRanks - 1, [&](int r) { EXPECT_EQ(add_up(r + 1), rkSuccess) << last_error(); },
+      [&] {
+        // Gives the other ranks time to check whether rank 0's thread lives.
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        EXPECT_EQ(rkRequestWait(request), rkSuccess) << last_error();
+      });
   for (const Numbers& mine : x) EXPECT_EQ(mine, Numbers(100'000, kRanks));
   EXPECT_EQ(rkRequestFree(request), rkSuccess);
 }

@@ -5,8 +5,6 @@
 //   endings dies      rank 1 kills itself in the middle: the job must end with a failure
 #include <mpi.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "engine/api/mpi/member.h"
+#include "engine/base/child_process.h"
 #include "tests/engine/api/mpi/mpi_program.h"
 
 namespace rankine::mpi {
@@ -291,18 +290,14 @@ void one_throws(Checks& checks) {
 void forks(Checks& checks) {
   auto joined = join(MPI_COMM_WORLD);
   Member& me = **joined;
-  const pid_t child = fork();
-  if (child == 0) {
+  ChildProcess child([&] {
     float x = 1;
     const bool right = me.all_reduce(std::span<float>(&x, 1)).code() == Code::forked &&
                        me.health().code() == Code::forked;
     joined = Status(Code::forked, "");  // destroyed without any MPI call
-    _exit(right ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  checks.check("a forked child is told",
-               WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "" : "it was not");
+    return right ? 0 : 1;
+  });
+  checks.check("a forked child is told", child.wait() == 0 ? "" : "it was not");
   checks.check("and its parent goes on", works(me));
 }
 

@@ -18,7 +18,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -26,22 +25,13 @@
 #include "engine/api/mpi/member.h"
 #include "engine/api/mpi/rank_locations.h"
 #include "engine/base/numbers.h"
+#include "engine/base/parallel.h"
 #include "engine/compile/compile.h"
 #include "engine/faults/collective_case.h"
 #include "tests/engine/api/mpi/mpi_program.h"
 
 namespace rankine::mpi {
 namespace {
-
-struct Kind {
-  DataType type;
-  ReduceOp op;
-};
-constexpr Kind kKinds[] = {
-    {DataType::f32, ReduceOp::sum}, {DataType::u32, ReduceOp::sum}, {DataType::bf16, ReduceOp::avg},
-    {DataType::u8, ReduceOp::bxor}, {DataType::f64, ReduceOp::avg}, {DataType::i64, ReduceOp::prod},
-    {DataType::f16, ReduceOp::max}, {DataType::i32, ReduceOp::min}, {DataType::c64, ReduceOp::sum},
-};
 
 // The locations of all ranks, and the objects of this thread.
 struct Place {
@@ -206,21 +196,8 @@ void sweep(const Place& at) {
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n + 1, 13 * n + 5}) {
         for (const bool in_place : {false, true}) {
           if (at.lean && turn++ % 7 != 0) continue;
-          Kind kind = kKinds[number * 7 % std::size(kKinds)];
-          if (!takes(algorithm.collective, kind.type, kind.op)) kind.op = ReduceOp::sum;
-          const auto root = static_cast<Rank>(has_root(algorithm.collective) ? number % n : 0);
-          const CollectiveCase test{algorithm.collective,
-                                    ranks,
-                                    count,
-                                    kind.type,
-                                    kind.op,
-                                    root,
-                                    static_cast<Rank>(number * 5 % n),
-                                    in_place,
-                                    number % 3 == 0 ? 0 : number % 61,
-                                    number,
-                                    options};
-          ++number;
+          const CollectiveCase test =
+              numbered_case(algorithm, ranks, count, number++, in_place, options);
           if (std::string found = run(at, test, algorithm, params, buffers); wrong.empty()) {
             wrong = found;
           }
@@ -386,10 +363,7 @@ int run_all(const Arguments& arguments) {
       barriers(at, flags);
       at.check("health", me.health().text());
     };
-    std::vector<std::thread> others;
-    for (int t = 1; t < arguments.threads; ++t) others.emplace_back(play, t);
-    play(0);
-    for (std::thread& other : others) other.join();
+    on_threads(arguments.threads - 1, [&](int t) { play(t + 1); }, [&] { play(0); });
   }
   joined = Status(Code::aborted, "");
   return checks.end();

@@ -1,13 +1,12 @@
 // The kernels under several limits on the instruction set, each in a process of its own, because a
 // process reads RANKINE_ISA once. An unknown name limits nothing.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
 
+#include "engine/base/child_process.h"
 #include "engine/run/kernels/reduce.h"
 
 namespace rankine {
@@ -37,15 +36,12 @@ void expect_capped(const char* text) {
 
 TEST(IsaTest, TheEnvironmentCapsTheBestAndNothingElse) {
   for (const char* text : {"avx2", "avx512", "neon", "portable", "unknown"}) {
-    const pid_t child = fork();
-    if (child == 0) {
+    ChildProcess child([text] {
       setenv("RANKINE_ISA", text, 1);
       expect_capped(text);
-      _exit(testing::Test::HasFailure() ? 1 : 0);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0) << text;
+      return testing::Test::HasFailure() ? 1 : 0;
+    });
+    EXPECT_EQ(child.wait(), 0) << text;
   }
 }
 
