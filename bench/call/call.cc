@@ -37,6 +37,7 @@
 #include "engine/api/team.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/base/statistics.h"
+#include "engine/cli/harness.h"
 #include "engine/compile/compile.h"
 #include "engine/run/interpret.h"
 #include "numa/placement.h"
@@ -84,12 +85,11 @@ class Walk {
 
 template <class Body>
 double batch_ns(const Body& body) {
-  const std::int64_t begin = now_ns();
-  for (int i = 0; i < kCallsPerBatch; ++i) {
+  const std::int64_t took = *tools::time_warm(now_ns, now_ns, kCallsPerBatch, [&] {
     body();
     benchmark::ClobberMemory();
-  }
-  return static_cast<double>(now_ns() - begin) / kCallsPerBatch;
+  });
+  return static_cast<double>(took) / kCallsPerBatch;
 }
 
 void all_reduce(benchmark::State& state, const CallOptions& options) {

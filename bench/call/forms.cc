@@ -51,6 +51,7 @@
 #include "engine/api/split.h"
 #include "engine/api/team.h"
 #include "engine/base/statistics.h"
+#include "engine/cli/harness.h"
 #include "engine/run/machine.h"
 
 namespace rankine {
@@ -64,6 +65,13 @@ void in_one_run(benchmark::internal::Benchmark* suite) {
   suite->Iterations(1)->UseManualTime()->Unit(unit);
 }
 
+// The time of a call of a batch, from a barrier of the ranks on; ns.
+template <class Body>
+double batch_ns(Member& me, int calls, const Body& body) {
+  me.barrier().throw_if_error();
+  return static_cast<double>(*tools::time_warm(now_ns, now_ns, calls, body)) / calls;
+}
+
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-3; }
 
 Call sum_of(std::vector<float>& data) {
@@ -75,7 +83,7 @@ void prepared(benchmark::State& state) {
   const auto count = static_cast<std::size_t>(state.range(1)) / sizeof(float);
   const int calls = count > 10'000 ? 5 : 200;
   const auto team = Team::create({.ranks = ranks, .tuned = false}).value();
-  std::vector<double> waits, again, anew, message, ratio;
+  std::vector<double> waits, again, anew, message;
   for (auto _ : state) {
     team->run([&](Member& me) {
           std::vector<float> data(count, 1), other(count);
@@ -84,10 +92,7 @@ void prepared(benchmark::State& state) {
           // The first body() leaves the buffers as every later one finds them.
           const auto batch = [&](const auto& body) {
             body();
-            me.barrier().throw_if_error();
-            const std::int64_t begin = now_ns();
-            for (int i = 0; i < calls; ++i) body();
-            return static_cast<double>(now_ns() - begin) / calls;
+            return batch_ns(me, calls, body);
           };
           for (int i = 0; i < kBatches; ++i) {
             const double a = batch([&] { me.call(sum_of(data)).throw_if_error(); });
@@ -105,7 +110,6 @@ void prepared(benchmark::State& state) {
             });
             if (me.rank() != 0 || i < kBatches / 10) continue;
             waits.push_back(a), again.push_back(b), anew.push_back(c), message.push_back(d);
-            ratio.push_back(b / a);
           }
         })
         .throw_if_error();
@@ -115,7 +119,7 @@ void prepared(benchmark::State& state) {
   state.counters["prepared"] = median(again);
   state.counters["started"] = median(anew);
   state.counters["exchange"] = median(message);
-  state.counters["prepared_to_call"] = median(ratio);
+  state.counters["prepared_to_call"] = median_ratio(again, waits);
 }
 BENCHMARK(prepared)
     ->Args({1, 8})
@@ -140,14 +144,12 @@ void by_turns(benchmark::State& state) {
   std::vector<double> times;
   for (auto _ : state) {
     for (int i = 0; i < kBatches; ++i) {
-      const std::int64_t begin = now_ns();
-      for (int n = 0; n < kCalls; ++n) {
+      const std::int64_t took = *tools::time_warm(now_ns, now_ns, kCalls, [&] {
         request.start().throw_if_error();
         second->call(call).throw_if_error();
         request.wait().throw_if_error();
-      }
-      const auto took = static_cast<double>(now_ns() - begin) / kCalls;
-      if (i >= kBatches / 10) times.push_back(took);
+      });
+      if (i >= kBatches / 10) times.push_back(static_cast<double>(took) / kCalls);
     }
     state.SetIterationTime(median(times) * 1e-9);
   }
@@ -175,11 +177,10 @@ void overlap(benchmark::State& state) {
           std::vector<float> data(count, 1);
           const auto nothing = [] {};
           const auto time = [&](const auto& body) {
-            me.barrier().throw_if_error();
-            const std::int64_t begin = now_ns();
-            body();
-            me.barrier().throw_if_error();
-            return microseconds(now_ns() - begin);
+            return 1e-3 * batch_ns(me, 1, [&] {
+                     body();
+                     me.barrier().throw_if_error();
+                   });
           };
           const auto reduce = [&] { me.call(sum_of(data)).throw_if_error(); };
           for (int i = 0; i < 5; ++i) reduce();
@@ -404,12 +405,7 @@ void epilogue(benchmark::State& state) {
           Call plain{.in = in.data(), .out = result, .count = in.size(), .type = DataType::bf16};
           Call finishing = plain;
           finishing.options.epilogue = &norm;
-          const auto batch = [&](const auto& body) {
-            me.barrier().throw_if_error();
-            const std::int64_t begin = now_ns();
-            for (int i = 0; i < calls; ++i) body();
-            return static_cast<double>(now_ns() - begin) * 1e-3 / calls;
-          };
+          const auto batch = [&](const auto& body) { return 1e-3 * batch_ns(me, calls, body); };
           for (int i = 0; i < kTurns; ++i) {
             const auto call_alone = [&] { return batch([&] { me.call(plain).throw_if_error(); }); };
             const auto call_then_pass = [&] {
@@ -453,7 +449,7 @@ void all_reduce_tensors(benchmark::State& state, bool fused) {
     state.SkipWithError(team.status().text().c_str());
     return;
   }
-  std::vector<std::int64_t> took(static_cast<std::size_t>(ranks));
+  std::vector<double> took(static_cast<std::size_t>(ranks));
   for (auto _ : state) {
     const Status status = (*team)->run([&](Member& me) {
       std::vector<std::vector<float>> data(tensors, std::vector<float>(elements, 1.0F));
@@ -468,16 +464,13 @@ void all_reduce_tensors(benchmark::State& state, bool fused) {
       };
       constexpr int kRepeats = 20;
       reduce_all();  // makes plans, scratch and pages
-      me.barrier().throw_if_error();
-      const std::int64_t begin = now_ns();
-      for (int i = 0; i < kRepeats; ++i) reduce_all();
-      took[static_cast<std::size_t>(me.rank())] = (now_ns() - begin) / kRepeats;
+      took[static_cast<std::size_t>(me.rank())] = batch_ns(me, kRepeats, reduce_all);
     });
     if (!status.ok()) {
       state.SkipWithError(status.text().c_str());
       return;
     }
-    state.SetIterationTime(static_cast<double>(*std::max_element(took.begin(), took.end())) * 1e-9);
+    state.SetIterationTime(*std::max_element(took.begin(), took.end()) * 1e-9);
   }
   state.counters["bytes"] = static_cast<double>(tensors * elements * sizeof(float));
 }

@@ -16,7 +16,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "engine/base/statistics.h"
+#include "engine/cli/harness.h"
 #include "engine/run/kernels/reduce.h"
 #include "numa/topology.h"
 
@@ -115,24 +115,19 @@ void run_plain(benchmark::State& state, std::size_t bytes) {
   count_bytes(state, 3, bytes);
 }
 
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // In turn with the plain loop, because on shared machines a speed may change from one moment to the
 // next.
 void run_against_plain(benchmark::State& state, ReduceKernel kernel, DataType type,
                        std::size_t bytes) {
   const Vectors vectors(2, bytes);
   // Long enough for the clock, short enough to alternate often.
-  const std::size_t repeats = std::max<std::size_t>(1, (std::size_t{256} << 10) / bytes);
+  const int repeats = std::max(1, static_cast<int>((std::size_t{256} << 10) / bytes));
   const auto time = [&](auto run) {
-    const double begin = seconds_now();
-    for (std::size_t i = 0; i < repeats; ++i) {
+    const double took = *tools::time_warm(tools::seconds_now, tools::seconds_now, repeats, [&] {
       run();
       benchmark::ClobberMemory();
-    }
-    return (seconds_now() - begin) / static_cast<double>(repeats);
+    });
+    return took / repeats;
   };
   std::vector<double> ours, plain;
   for (auto _ : state) {

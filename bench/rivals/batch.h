@@ -30,7 +30,7 @@
 
 #include "bench/rivals/kernels.h"
 #include "engine/base/statistics.h"
-#include "engine/cli/probe.h"
+#include "engine/cli/harness.h"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -144,48 +144,20 @@ class SharedArray {
   std::size_t size_;
 };
 
-}  // namespace rankine::rivals
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-namespace rankine::rivals {
-
 inline constexpr int kMaxRanks = 64;
 inline constexpr int kMaxCalls = 4096;  // in one batch of protocol fresh
-inline constexpr std::size_t kLine =
-    128;  // two cache lines, because hardware fetches them in pairs
+using tools::kLine;
 
-inline void pause_cpu() noexcept {
-#if defined(__x86_64__)
-  _mm_pause();
-#endif
+// Waits with PAUSE if each rank has a core. If ranks share cores: looks a few times, then yields.
+inline tools::SpinBudget patience_of(bool crowded) noexcept {
+  return tools::SpinBudget(crowded ? 4 : tools::SpinBudget::kNeverYields);
 }
-
-// Waits with PAUSE if each rank has a core. If ranks share cores: probes a few times, then yields.
-class SpinBudget {
- public:
-  explicit SpinBudget(bool crowded) noexcept : crowded_(crowded) {}
-  void wait() noexcept {
-    if (crowded_ && ++probes_ > 4) {
-      sched_yield();
-    } else {
-      pause_cpu();
-    }
-  }
-
- private:
-  bool crowded_;
-  int probes_ = 0;
-};
 
 // The barrier and the results of one contender's ranks around timed calls. Ranks are threads of the
 // driver or processes of an MPI job: a BatchBarrier holds no address, so it works in a shared
 // mapping too, and every contender has the same barrier with the same skew.
 struct BatchBarrier {
-  struct alignas(kLine) Seat {
-    std::atomic<std::uint64_t> arrived{0};
+  struct Seat : tools::Arrival {
     Ticks whole_batch = 0;        // written by the seat's rank, read by rank 0 after a barrier
     std::uint64_t wrong = 0;      // written by the seat's rank, read by rank 0 after a barrier
     Ticks calls[kMaxCalls] = {};  // written by the seat's rank, read by rank 0 after a barrier
@@ -196,14 +168,7 @@ struct BatchBarrier {
   Seat seats[kMaxRanks];
 
   // Returns when all ranks have called it.
-  void barrier(int rank) noexcept {
-    const std::uint64_t round = seats[rank].arrived.load(std::memory_order_relaxed) + 1;
-    seats[rank].arrived.store(round, std::memory_order_release);  // pairs with the acquire below
-    for (int peer = 0; peer < ranks; ++peer) {
-      SpinBudget patience(crowded);
-      while (seats[peer].arrived.load(std::memory_order_acquire) < round) patience.wait();
-    }
-  }
+  void barrier(int rank) noexcept { tools::meet(seats, ranks, rank, patience_of(crowded)); }
 };
 
 // A batch: some calls of one collective at one size by one contender, timed and checked. The
@@ -257,7 +222,7 @@ inline constexpr Percentile kPercentiles[] = {
 
 struct Measured {
   double us = 0;            // per call, as defined above
-  double wall_us = 0;       // per call, everything included: input for planned_calls()
+  double wall_us = 0;       // per call, everything included: input for calibrated_calls()
   std::uint64_t wrong = 0;  // elements of the last call's result, over all ranks
   // Us, in the order of kPercentiles; empty if the protocol is warm, which times no single call.
   std::vector<double> percentiles{};
@@ -329,33 +294,26 @@ void run_batch(const Batch& batch, BatchBarrier& batch_barrier, int rank, float*
   BatchBarrier::Seat& seat = batch_barrier.seats[rank];
   if (batch.in_place) out = in;
   std::uint32_t shift = batch.seed;
-  k.fill(in, s.in, rank, 0, shift);
+  const auto write = [&] { k.fill(in, s.in, rank, 0, shift); };
+  const auto wait = [&] { batch_barrier.barrier(rank); };
+  const auto one = [&] { call(in, out, s); };
+  write();
   if (!batch.in_place) std::memset(out, 0xff, s.out * sizeof(float));  // NaNs
-  Ticks begin;
-  Ticks end;
   if (batch.protocol == Protocol::warm) {
-    batch_barrier.barrier(rank);
-    for (int i = 0; i < batch.warmups; ++i) call(in, out, s);
-    batch_barrier.barrier(rank);
-    begin = ticks_now();
-    for (int i = 0; i < batch.calls; ++i) call(in, out, s);
-    end = ticks_now();
+    wait();
+    for (int i = 0; i < batch.warmups; ++i) one();
+    wait();
+    seat.whole_batch = *tools::time_warm(ticks_now, ticks_now, batch.calls, one);
   } else {
-    volatile std::uint64_t sink = 0;
-    begin = ticks_now();
+    const Ticks begin = ticks_now();
     for (int i = -batch.warmups; i < batch.calls; ++i) {
-      k.fill(in, s.in, rank, 0, ++shift);
-      batch_barrier.barrier(rank);
-      const Ticks start = ticks_now();
-      call(in, out, s);
-      sink = tools::read_result(out, s.out * sizeof(float));
-      const Ticks stop = ticks_now();
-      if (i >= 0) seat.calls[i] = stop - start;
+      ++shift;
+      const Ticks time =
+          *tools::time_fresh(write, wait, ticks_now, ticks_now, one, out, s.out * sizeof(float));
+      if (i >= 0) seat.calls[i] = time;
     }
-    end = ticks_now();
-    (void)sink;
+    seat.whole_batch = ticks_now() - begin;
   }
-  seat.whole_batch = end - begin;
   seat.wrong = count_wrong(batch, batch_barrier.ranks, rank, out, shift);
 }
 
@@ -389,32 +347,23 @@ inline Measured summarise(const Batch& batch, const BatchBarrier& batch_barrier)
   return measured;
 }
 
-// The number of calls of a batch of about target_us. planned_warmups(): the number of calls before
-// them.
-inline int planned_calls(Protocol protocol, double wall_us, double target_us) {
-  const double most = protocol == Protocol::warm ? 100000 : kMaxCalls;
-  return static_cast<int>(std::clamp(std::round(target_us / std::max(wall_us, 1e-3)), 3.0, most));
-}
 inline int planned_warmups(int calls) { return 2 + calls / 8; }
 
 // Runs batches of growing length until one is long enough to plan by, and returns the number of
 // calls of a batch of target_us. run(batch) runs a batch and returns Measured.
 template <class Run>
 int calibrated_calls(Batch batch, double target_us, Run&& run) {
-  int calls = 1;
-  for (;;) {
-    batch.calls = calls;
-    batch.warmups = planned_warmups(calls);
+  tools::BatchSize size;
+  while (!size.settled) {
+    batch.calls = size.calls;
+    batch.warmups = planned_warmups(size.calls);
     // The least of three, because an interruption here would make later batches too short.
     double wall_us = run(batch).wall_us;
     for (int i = 0; i < 2 && wall_us < target_us; ++i)
       wall_us = std::min(wall_us, run(batch).wall_us);
-    const int planned = planned_calls(batch.protocol, wall_us, target_us);
-    // The first calls may take a hundred times longer, so growth is bounded and an early plan is
-    // not final.
-    if (calls >= planned || calls >= 64) return planned;
-    calls = std::min(8 * calls, planned);
+    size.learn(wall_us, target_us, 3, batch.protocol == Protocol::warm ? 100000 : kMaxCalls);
   }
+  return size.calls;
 }
 
 inline constexpr unsigned kBatchLimitS = 150;  // a contender that takes longer for one batch hangs
@@ -501,62 +450,5 @@ template <class Make>
 void follow(Job& job, int rank, Make&& make) {
   for (std::uint32_t seen = 0; job.next_order(seen); ++seen) take_part(job, rank, make);
 }
-
-// A rank's seat in an all-gather of a few bytes, for ranks that cannot send yet (the start of UCC).
-// It never blocks and works through memory that processes forked later share.
-
-struct alignas(kLine) ExchangeSeat {
-  static constexpr std::size_t kMost = std::size_t{64} << 10;  // bytes that a rank can give at once
-
-  std::atomic<std::uint64_t> begun{0};  // exchanges
-  // Two buffers in turn: a rank that has completed one exchange and begins the next leaves the
-  // previous buffer untouched, because others may be reading it. No rank gets further ahead,
-  // because an exchange ends only when all ranks have begun it.
-  std::byte told[2][kMost];
-};
-
-using ExchangeSeats = SharedArray<ExchangeSeat>;  // one for each rank
-
-// One rank's side. All ranks make the same exchanges in the same order, one at a time.
-class Exchange {
- public:
-  Exchange(const ExchangeSeats& seats, std::size_t rank) noexcept : seats_(seats), rank_(rank) {}
-
-  // Begins an exchange: reads `own` now; writes `all`, which has room for `bytes` bytes from each
-  // rank, when the exchange ends. False: `bytes` is greater than kMost; no exchange has begun.
-  bool begin(const void* own, void* all, std::size_t bytes) noexcept {
-    if (bytes > ExchangeSeat::kMost) return false;
-    under_way_ = true;
-    all_ = static_cast<std::byte*>(all);
-    bytes_ = bytes;
-    ExchangeSeat& seat = seats_[rank_];
-    ++begun_;
-    std::copy_n(static_cast<const std::byte*>(own), bytes, seat.told[begun_ % 2]);
-    seat.begun.store(begun_, std::memory_order_release);  // pairs with the acquire in ended()
-    return true;
-  }
-
-  // Returns whether the current exchange has ended; if not, yields the core to other threads.
-  bool ended() noexcept {
-    if (!under_way_) return true;
-    for (const ExchangeSeat& seat : seats_) {
-      if (seat.begun.load(std::memory_order_acquire) >= begun_) continue;
-      sched_yield();
-      return false;
-    }
-    std::byte* to = all_;
-    for (const ExchangeSeat& seat : seats_) to = std::copy_n(seat.told[begun_ % 2], bytes_, to);
-    under_way_ = false;
-    return true;
-  }
-
- private:
-  const ExchangeSeats& seats_;
-  const std::size_t rank_;
-  std::uint64_t begun_ = 0;
-  bool under_way_ = false;
-  std::byte* all_ = nullptr;  // the current exchange's
-  std::size_t bytes_ = 0;
-};
 
 }  // namespace rankine::rivals

@@ -40,7 +40,7 @@ class Expert : public Rival {
   }
 
   void wait_for(int rank, std::uint64_t value) noexcept {
-    SpinBudget patience(crowded_);
+    tools::SpinBudget patience = patience_of(crowded_);
     while (line(rank).count.load(std::memory_order_acquire) < value)
       patience.wait();  // pairs with publish()
   }

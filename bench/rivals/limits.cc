@@ -5,7 +5,7 @@
 
 #include "bench/rivals/batch.h"
 #include "bench/rivals/kernels.h"
-#include "engine/cli/probe.h"
+#include "engine/cli/harness.h"
 #include "engine/run/kernels/string_copy.h"
 
 namespace rankine::rivals {
@@ -19,22 +19,18 @@ constexpr std::size_t kLeastBytes = std::size_t{16} << 10;
 // The least time of some series of body(), in us per call; a call touches `bytes` bytes. All
 // workers make the same number of calls, so that none runs alone.
 template <class Body>
-double least_us(BatchBarrier& batch_barrier, int worker, std::size_t bytes, Body&& body) {
+double least_us(BatchBarrier& batch_barrier, int worker, std::size_t bytes, const Body& body) {
   constexpr std::size_t kSeriesBytes = std::size_t{1} << 19;  // about 10 us, less in the caches
-  const std::size_t calls =
-      std::clamp<std::size_t>(kSeriesBytes / std::max<std::size_t>(bytes, 1), 1, 2000);
+  const auto calls = static_cast<int>(
+      std::clamp<std::size_t>(kSeriesBytes / std::max<std::size_t>(bytes, 1), 1, 2000));
   const int series = bytes > 8 * kSeriesBytes ? 2 : 5;
-  const double us_per_tick = nanoseconds_per_tick() / 1000;
-  double least = std::numeric_limits<double>::max();
   body();
+  Ticks least = ~Ticks{0};
   for (int i = 0; i < series; ++i) {
     batch_barrier.barrier(worker);
-    const Ticks begin = ticks_now();
-    for (std::size_t call = 0; call < calls; ++call) body();
-    const auto ticks = static_cast<double>(ticks_now() - begin);
-    least = std::min(least, ticks * us_per_tick / static_cast<double>(calls));
+    least = std::min(least, *tools::time_warm(ticks_now, ticks_now, calls, body));
   }
-  return least;
+  return static_cast<double>(least) * nanoseconds_per_tick() / 1000 / calls;
 }
 
 }  // namespace
@@ -110,10 +106,10 @@ Limit limit_of(const Batch& batch, int ranks, int share, const Rates& rates) {
   return best;
 }
 
-LimitProbe::LimitProbe(Crew& crew)
-    : crew_(crew),
-      workers_(std::min(crew.ranks(), static_cast<int>(crew.cpus().size()))),
-      share_((crew.ranks() + workers_ - 1) / workers_),
+LimitProbe::LimitProbe(Team& team, std::size_t cores)
+    : team_(team),
+      workers_(std::min(team.ranks(), static_cast<int>(cores))),
+      share_((team.ranks() + workers_ - 1) / workers_),
       stamps_us_(stamp_cost_ns() / 1000),
       batch_barrier_(std::make_unique<BatchBarrier>()),
       benches_(static_cast<std::size_t>(workers_)) {
@@ -122,7 +118,8 @@ LimitProbe::LimitProbe(Crew& crew)
 
 template <class Body>
 double LimitProbe::slowest(std::size_t bytes, Body&& body) {
-  crew_.run([&](int rank) {
+  const Status done = team_.run([&](Member& me) {
+    const int rank = me.rank();
     if (rank >= workers_) return;
     Bench& bench = benches_[static_cast<std::size_t>(rank)];
     if (bench.memory.capacity() < bytes) {
@@ -132,6 +129,7 @@ double LimitProbe::slowest(std::size_t bytes, Body&& body) {
     batch_barrier_->barrier(rank);  // before others read this memory
     bench.us = body(rank, bench.memory.data());
   });
+  done.throw_if_error();
   double most = 0;
   for (const Bench& bench : benches_) most = std::max(most, bench.us);
   return most;
@@ -230,7 +228,7 @@ double LimitProbe::own_read(std::size_t bytes) {
 Rates LimitProbe::measure(const Batch& batch) {
   Rates rates;
   rates.stamps_us = stamps_us_;
-  for (const Way& way : ways(batch, crew_.ranks()))
+  for (const Way& way : ways(batch, team_.ranks()))
     rates.motion_us.push_back(motion(way, batch.in_place));
   const std::size_t bytes = std::max(batch.bytes, kLeastBytes);
   const Readers readers = batch.collective == Collective::broadcast ? Readers::all_but_root

@@ -4,7 +4,7 @@
 //   third_party/bazel run //bench/rivals:mailbox -- --json mailbox.json
 //
 // All take turns, round by round. Each round begins with the bare line's latency (LatencyProbe in
-// engine/cli/probe.h), and a queue's latency is compared with this value. Runs in which the value
+// engine/cli/harness.h), and a queue's latency is compared with this value. Runs in which the value
 // moved are repeated. bench/RESULTS.md has the figures. Exit status: 0, 2 usage, 3 no second CPU or
 // no file.
 #include <readerwriterqueue/readerwriterqueue.h>
@@ -19,7 +19,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <string>
@@ -29,7 +28,8 @@
 #include "bench/rivals/protocol.h"
 #include "engine/base/files.h"
 #include "engine/base/statistics.h"
-#include "engine/cli/probe.h"
+#include "engine/cli/harness.h"
+#include "engine/cli/workbench.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/rank_control.h"
 #include "engine/run/wait.h"
@@ -135,10 +135,9 @@ constexpr ChannelKind kChannelKinds[] = {
 #endif
     {"moodycamel_rwq", make_channel<MoodycamelQueue>},
 };
-// Both threads call it at once, as rank 0 and rank 1. Returns the time of `trips` round trips in
-// ns, for rank 0.
-std::int64_t play_ping_pong(int rank, Channel& there, Channel& back, std::uint64_t trips) {
-  const std::int64_t begin = now_ns();
+
+// Both threads call it at once, as rank 0 and rank 1.
+void play_ping_pong(int rank, Channel& there, Channel& back, std::uint64_t trips) {
   for (std::uint64_t i = 1; i <= trips; ++i) {
     if (rank == 0) {
       there.send(i);
@@ -147,12 +146,10 @@ std::int64_t play_ping_pong(int rank, Channel& there, Channel& back, std::uint64
       back.send(there.receive());
     }
   }
-  return now_ns() - begin;
 }
 
 // As play_ping_pong(), for messages one after the other, until the last is answered.
-std::int64_t play_stream(int rank, Channel& channel, Channel& done, std::uint64_t messages) {
-  const std::int64_t begin = now_ns();
+void play_stream(int rank, Channel& channel, Channel& done, std::uint64_t messages) {
   if (rank == 0) {
     for (std::uint64_t i = 1; i <= messages; ++i) channel.send(i);
     check(done.receive(), messages);
@@ -160,43 +157,41 @@ std::int64_t play_stream(int rank, Channel& channel, Channel& done, std::uint64_
     for (std::uint64_t i = 1; i <= messages; ++i) check(channel.receive(), i);
     done.send(messages);
   }
-  return now_ns() - begin;
+}
+
+// The least time of a few series on rank 0, in ns; both threads play each.
+template <class Play>
+double least_ns(Team& team, int series, const Play& play) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  const Status done = team.run([&](Member& me) {
+    for (int i = 0; i < series; ++i) {
+      const std::int64_t ns = *tools::time_warm(now_ns, now_ns, 1, [&] { play(me.rank()); });
+      if (me.rank() == 0) least = std::min(least, ns);
+    }
+  });
+  done.throw_if_error();
+  return static_cast<double>(least);
 }
 
 // Half a round trip, in ns: the least of a few short series, as the bare line is measured.
-double latency_ns(rivals::Crew& crew, Channel& there, Channel& back) {
-  constexpr int kSeries = 7;
+double latency_ns(Team& team, Channel& there, Channel& back) {
   constexpr std::uint64_t kTrips = 500;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  crew.run([&](int rank) {
-    for (int series = 0; series < kSeries; ++series) {
-      const std::int64_t ns = play_ping_pong(rank, there, back, kTrips);
-      if (rank == 0) least = std::min(least, ns);
-    }
-  });
-  return static_cast<double>(least) / (2.0 * kTrips);
+  return least_ns(team, 7, [&](int rank) { play_ping_pong(rank, there, back, kTrips); }) /
+         (2.0 * kTrips);
 }
 
-// Messages one after the other, in millions a second: the best of a few series, each until the last
-// message has been answered.
-double throughput(rivals::Crew& crew, Channel& channel, Channel& done) {
-  constexpr int kSeries = 5;
+// Messages one after the other, in millions a second: the best of a few series.
+double throughput(Team& team, Channel& channel, Channel& done) {
   constexpr std::uint64_t kMessages = 20'000;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  crew.run([&](int rank) {
-    for (int series = 0; series < kSeries; ++series) {
-      const std::int64_t ns = play_stream(rank, channel, done, kMessages);
-      if (rank == 0) least = std::min(least, ns);
-    }
-  });
-  return 1000.0 * static_cast<double>(kMessages) / static_cast<double>(least);
+  return 1000.0 * kMessages /
+         least_ns(team, 5, [&](int rank) { play_stream(rank, channel, done, kMessages); });
 }
 
 constexpr std::size_t kCount = std::size(kChannelKinds);
 
 // One value per round.
 struct Figures {
-  std::vector<double> latency_ns, ratio, million_per_s;
+  std::vector<double> latency_ns, million_per_s;
 };
 
 struct Run {
@@ -205,23 +200,22 @@ struct Run {
   int repeats = 0;
 };
 
-Run measure(rivals::Crew& crew, int rounds) {
+Run measure(Team& team, int rounds) {
   Run run;
   std::array<std::array<std::unique_ptr<Channel>, 2>, kCount> channels;
   for (std::size_t k = 0; k < kCount; ++k)
     channels[k] = {kChannelKinds[k].make(), kChannelKinds[k].make()};
   for (int round = 0; round < rounds; ++round) {
-    run.bare_ns.push_back(crew.ping_pong_ns());
+    run.bare_ns.push_back(tools::probe_latency(team).value());
     for (std::size_t k = 0; k < kCount; ++k) {
       const std::size_t i = (k + static_cast<std::size_t>(round)) % kCount;
       auto& [there, back] = channels[i];
       Figures& figures = run.figures[i];
-      figures.latency_ns.push_back(latency_ns(crew, *there, *back));
-      figures.ratio.push_back(figures.latency_ns.back() / run.bare_ns.back());
-      figures.million_per_s.push_back(throughput(crew, *there, *back));
+      figures.latency_ns.push_back(latency_ns(team, *there, *back));
+      figures.million_per_s.push_back(throughput(team, *there, *back));
     }
   }
-  run.bare_ns.push_back(crew.ping_pong_ns());
+  run.bare_ns.push_back(tools::probe_latency(team).value());
   return run;
 }
 
@@ -234,7 +228,7 @@ nlohmann::json to_json(const Run& run, const nlohmann::json& machine) {
     const Figures& figures = run.figures[k];
     json["channels"].push_back({{"name", kChannelKinds[k].name},
                                 {"latency_ns", median(figures.latency_ns)},
-                                {"latency_ratio", median(figures.ratio)},
+                                {"latency_ratio", median_ratio(figures.latency_ns, run.bare_ns)},
                                 {"latency_spread", relative_spread(figures.latency_ns)},
                                 {"million_messages_per_s", median(figures.million_per_s)},
                                 {"throughput_spread", relative_spread(figures.million_per_s)}});
@@ -270,23 +264,20 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   const nlohmann::json machine = rivals::machine_json();
-  std::vector<int> cpus = allowed_cpus();
+  const std::vector<int> cpus = allowed_cpus();
   if (cpus.size() < 2) {
     std::fprintf(stderr, "mailbox: this process may use one CPU; two are needed\n");
     return 3;
   }
-  rivals::Crew crew(2, cpus);
+  const auto team = rivals::make_team(2, cpus);
   int repeats = 0;
-  Run best = tools::calmest([&] { return measure(crew, rounds); },
+  Run best = tools::calmest([&] { return measure(*team, rounds); },
                             [](const Run& one) { return tools::drift(one.bare_ns); }, repeats);
   best.repeats = repeats;
   const nlohmann::json result = to_json(best, machine);
   print(result);
   if (json_path.empty()) return 0;
-  // `bazel run` changes the current folder.
-  const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
-  const auto path = std::filesystem::path(folder == nullptr ? "" : folder) / json_path;
-  const Status status = replace_file(path.string(), result.dump(1) + "\n");
+  const Status status = replace_file(rivals::output_path(json_path), result.dump(1) + "\n");
   if (status.ok()) return 0;
   std::fprintf(stderr, "mailbox: --json: %s\n", status.text().c_str());
   return 3;

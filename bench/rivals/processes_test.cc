@@ -18,11 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Setup setup_of(int ranks) {
-  Setup setup{ranks, kMaxFloats * sizeof(float), false, allowed_cpus(), true};
-  setup.crowded = static_cast<std::size_t>(ranks) > setup.cpus.size();
-  return setup;
-}
+Setup setup_of(int ranks) { return make_setup(ranks, kMaxFloats * sizeof(float), true); }
 
 using Make = std::unique_ptr<Rival> (*)(const Setup&);
 struct Case {

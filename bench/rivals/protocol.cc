@@ -8,10 +8,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "engine/base/statistics.h"
 #include "engine/cli/machine.h"
+#include "engine/cli/workbench.h"
 
 namespace rankine::rivals {
 namespace {
@@ -45,15 +48,20 @@ char Watchdog::message[200];
 
 }  // namespace
 
-double Crew::ping_pong_ns() {
-  if (ranks() < 2 || cpus_.size() < 2) return 0;
-  double ns = 0;
-  run([&](int rank) {
-    if (rank > 1) return;
-    const double mine = probe_.play(rank);
-    if (rank == 0) ns = mine;
-  });
-  return ns;
+Setup make_setup(int ranks, std::size_t max_bytes, bool processes) {
+  Setup setup{ranks, max_bytes, false, allowed_cpus(), processes};
+  setup.crowded = static_cast<std::size_t>(ranks) > setup.cpus.size();
+  return setup;
+}
+
+std::unique_ptr<Team> make_team(int ranks, const std::vector<int>& cpus) {
+  const PlacementPolicy placement{.kind = PlacementPolicy::Kind::listed, .cpus = cpus};
+  return Team::create({.ranks = ranks, .placement = placement, .tuned = false}).value();
+}
+
+std::string output_path(const std::string& path) {
+  const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
+  return folder == nullptr || path.empty() ? path : (std::filesystem::path(folder) / path).string();
 }
 
 nlohmann::json machine_json() {
@@ -71,13 +79,13 @@ nlohmann::json machine_json() {
           {"time", tools::utc_now()}};
 }
 
-InProcess::Stage::Stage(Crew& its_crew, bool crowded, std::size_t max_bytes)
-    : crew(its_crew), batch_barrier(std::make_unique<BatchBarrier>()) {
-  batch_barrier->ranks = crew.ranks();
-  batch_barrier->crowded = crowded;
-  for (int r = 0; r < crew.ranks(); ++r) {
-    ins.emplace_back(max_bytes);
-    outs.emplace_back(max_bytes);
+InProcess::Stage::Stage(Team& its_team, const Setup& setup)
+    : team(its_team), cpus(setup.cpus), batch_barrier(std::make_unique<BatchBarrier>()) {
+  batch_barrier->ranks = team.ranks();
+  batch_barrier->crowded = setup.crowded;
+  for (int r = 0; r < team.ranks(); ++r) {
+    ins.emplace_back(setup.max_bytes);
+    outs.emplace_back(setup.max_bytes);
   }
 }
 
@@ -96,7 +104,7 @@ Measured InProcess::run(const Batch& batch) {
               });
   };
   const auto pinned_body = [&](int rank) {
-    pin_this_thread(stage_.crew.cpus()[static_cast<std::size_t>(rank) % stage_.crew.cpus().size()]);
+    pin_this_thread(stage_.cpus[static_cast<std::size_t>(rank) % stage_.cpus.size()]);
     body(rank);
   };
   // A rival's own threads may include the calling thread, so its affinity is restored.
@@ -104,7 +112,9 @@ Measured InProcess::run(const Batch& batch) {
   pthread_getaffinity_np(pthread_self(), sizeof(before), &before);
   const bool own_threads = rival_->run_ranks(pinned_body);
   pthread_setaffinity_np(pthread_self(), sizeof(before), &before);
-  if (!own_threads) stage_.crew.run(body);
+  if (!own_threads) {
+    stage_.team.run([&](Member& me) { body(me.rank()); }).throw_if_error();
+  }
   missing = rival_->missing;
   if (!missing.empty()) return {};
   Measured measured = summarise(batch, *stage_.batch_barrier);
@@ -123,20 +133,10 @@ std::optional<std::size_t> Row::best(
   return best;
 }
 
-double Row::ratio(std::size_t a, std::size_t b) const {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(cells[a].us.size(), cells[b].us.size()); ++i) {
-    ratios.push_back(cells[a].us[i] / cells[b].us[i]);
-  }
-  return median(ratios);
-}
-
 double Row::limit_ratio(std::size_t a) const {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(cells[a].us.size(), limits.size()); ++i) {
-    ratios.push_back(cells[a].us[i] / limits[i].us);
-  }
-  return median(ratios);
+  std::vector<double> us;
+  for (const Limit& limit : limits) us.push_back(limit.us);
+  return median_ratio(cells[a].us, us);
 }
 
 Limit Row::limit() const {
@@ -158,17 +158,17 @@ std::size_t turn(int round, std::size_t k, std::size_t contenders) {
 }
 
 Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan,
-                 const Batch& common, const std::vector<int>& calls, Crew& crew,
+                 const Batch& common, const std::vector<int>& calls, Team& team,
                  LimitProbe& limits) {
   Row row;
   row.bytes = common.bytes;
   row.protocol = common.protocol;
   row.cells.resize(contenders.size());
   for (int round = 0; round < plan.rounds; ++round) {
-    row.ping_pong_ns.push_back(crew.ping_pong_ns());
+    row.ping_pong_ns.push_back(tools::probe_latency(team).value());
     Rates rates = limits.measure(common);
     rates.latency_us = row.ping_pong_ns.back() / 1000;
-    row.limits.push_back(limit_of(common, crew.ranks(), limits.share(), rates));
+    row.limits.push_back(limit_of(common, team.ranks(), limits.share(), rates));
     for (std::size_t k = 0; k < contenders.size(); ++k) {
       const std::size_t i = turn(round, k, contenders.size());
       Contender& contender = *contenders[i];
@@ -189,14 +189,14 @@ Row measure_once(std::vector<std::unique_ptr<Contender>>& contenders, const Plan
       cell.calls = batch.calls;
     }
   }
-  row.ping_pong_ns.push_back(crew.ping_pong_ns());
+  row.ping_pong_ns.push_back(tools::probe_latency(team).value());
   return row;
 }
 
 }  // namespace
 
 Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan,
-                std::size_t bytes, Protocol protocol, Crew& crew, LimitProbe& limits) {
+                std::size_t bytes, Protocol protocol, Team& team, LimitProbe& limits) {
   Batch common;
   common.collective = plan.collective;
   common.bytes = bytes;
@@ -213,7 +213,7 @@ Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan&
   }
   int repeats = 0;
   Row best =
-      tools::calmest([&] { return measure_once(contenders, plan, common, calls, crew, limits); },
+      tools::calmest([&] { return measure_once(contenders, plan, common, calls, team, limits); },
                      [](const Row& row) { return row.drift(); }, repeats);
   best.repeats = repeats;
   return best;

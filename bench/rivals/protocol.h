@@ -43,7 +43,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -53,43 +52,27 @@
 
 #include "bench/rivals/batch.h"
 #include "bench/rivals/rival.h"
+#include "engine/api/team.h"
 #include "engine/base/child_process.h"
-#include "engine/base/parallel.h"
-#include "engine/cli/probe.h"
+#include "engine/cli/harness.h"
 #include "nlohmann/json.hpp"
 #include "numa/cpus.h"
 
 namespace rankine::rivals {
 
-// A Crew runs the driver's own ranks: threads pinned one per core (in turn, if there are fewer
+// On all CPUs that this process may use.
+Setup make_setup(int ranks, std::size_t max_bytes, bool processes);
+
+// The driver's own ranks are threads of a Team, pinned one per core (in turn, if there are fewer
 // cores). They sleep between jobs, so contenders in other processes have the machine for
 // themselves.
+std::unique_ptr<Team> make_team(int ranks, const std::vector<int>& cpus);
 
 // False: the system refuses, and the thread's affinity is unchanged.
 inline bool pin_this_thread(int cpu) noexcept { return set_allowed_cpus(&cpu, 1) == 0; }
 
-class Crew {
- public:
-  Crew(int ranks, std::vector<int> cpus)
-      : cpus_(std::move(cpus)), threads_(ranks, [this](int rank) {
-          pin_this_thread(cpus_[static_cast<std::size_t>(rank) % cpus_.size()]);
-        }) {}
-
-  int ranks() const noexcept { return threads_.count(); }
-  const std::vector<int>& cpus() const noexcept { return cpus_; }
-
-  // Calls body(rank) in every rank's thread; returns when all have returned.
-  void run(const std::function<void(int)>& body) { threads_.run(body); }
-
-  // One-way latency of a cache line between the first two ranks' cores, in ns (LatencyProbe in
-  // engine/cli/probe.h). 0 if there are no two ranks on two cores.
-  double ping_pong_ns();
-
- private:
-  const std::vector<int> cpus_;
-  tools::LatencyProbe probe_;
-  StandingThreads threads_;
-};
+// The path of a program's output: `bazel run` changes the current folder.
+std::string output_path(const std::string& path);
 
 // Describes the machine for a document: cpu, kernel, caches, cores, time. Call it before you pin
 // threads: it reads the calling thread's affinity.
@@ -145,10 +128,10 @@ struct LevelRates {
   double cross_read = 0;  // data that another core has just written
 };
 
-// Measures on the crew's threads, one per core. Not thread-safe.
+// Measures on the team's threads, one per core. Not thread-safe.
 class LimitProbe {
  public:
-  explicit LimitProbe(Crew& crew);
+  LimitProbe(Team& team, std::size_t cores);
 
   // Takes well under a batch's time. The caller sets latency_us.
   Rates measure(const Batch& batch);
@@ -179,7 +162,7 @@ class LimitProbe {
   Crossed cross_read(std::size_t bytes, Readers readers, bool past_caches = false);
   double own_read(std::size_t bytes);  // us
 
-  Crew& crew_;
+  Team& team_;
   const int workers_;
   const int share_;
   const double stamps_us_;
@@ -217,15 +200,16 @@ class Contender {
   std::string missing;   // the reason why it cannot run; else empty
 };
 
-// A Rival in this process, on the crew's threads and buffers. If a rival hangs, the program ends
-// with status 124.
+// A Rival in this process, on the team's threads and on one pair of buffers per rank. If a rival
+// hangs, the program ends with status 124.
 class InProcess final : public Contender {
  public:
   // One per program, shared by all contenders: each rank's buffers lie near the core that first
   // writes them.
   struct Stage {
-    Stage(Crew& its_crew, bool crowded, std::size_t max_bytes);
-    Crew& crew;
+    Stage(Team& its_team, const Setup& setup);
+    Team& team;
+    const std::vector<int> cpus;
     std::unique_ptr<BatchBarrier> batch_barrier;
     std::vector<Buffer> ins;
     std::vector<Buffer> outs;
@@ -275,7 +259,9 @@ struct Row {
                                   const std::vector<std::unique_ptr<Contender>>& contenders) const;
 
   // The median over the rounds of a's time over b's in the same round.
-  double ratio(std::size_t a, std::size_t b) const;
+  double ratio(std::size_t a, std::size_t b) const {
+    return median_ratio(cells[a].us, cells[b].us);
+  }
 
   // The median over the rounds of a's time over the limit.
   double limit_ratio(std::size_t a) const;
@@ -284,7 +270,7 @@ struct Row {
 };
 
 Row measure_row(std::vector<std::unique_ptr<Contender>>& contenders, const Plan& plan,
-                std::size_t bytes, Protocol protocol, Crew& crew, LimitProbe& limits);
+                std::size_t bytes, Protocol protocol, Team& team, LimitProbe& limits);
 
 // A child process that answers lines with lines. It never outlives its parent: stop() closes its
 // input, then terminates it, then kills it.

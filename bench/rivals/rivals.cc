@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -234,12 +233,6 @@ int fail_usage(const std::string& what) {
   return 2;
 }
 
-// `bazel run` changes the current folder.
-std::string output_path(const std::string& path) {
-  const char* const folder = std::getenv("BUILD_WORKING_DIRECTORY");
-  return folder == nullptr || path.empty() ? path : (std::filesystem::path(folder) / path).string();
-}
-
 int fail_file(const Status& status) {
   std::cerr << "rivals: " << status.text() << "\n";
   return 3;
@@ -257,15 +250,11 @@ int measure(const Options& options) {
   if (*last > (std::size_t{4} << 30))
     return fail_usage("-e is '" + options.last + "'; allowed are sizes up to 4G");
 
-  Setup setup;
-  setup.ranks = options.ranks;
-  setup.max_bytes = std::max<std::size_t>(*last, 64);
-  setup.cpus = allowed_cpus();
+  const Setup setup =
+      make_setup(options.ranks, std::max<std::size_t>(*last, 64), options.processes);
   if (setup.cpus.empty())
     return fail_file(
         {Code::system, "the kernel does not report the CPUs that this process may use"});
-  setup.processes = options.processes;
-  setup.crowded = static_cast<std::size_t>(setup.ranks) > setup.cpus.size();
   std::vector<Protocol> protocols;
   if (options.protocol != "fresh" && !options.plan.in_place) protocols.push_back(Protocol::warm);
   if (options.protocol != "warm") protocols.push_back(Protocol::fresh);
@@ -282,17 +271,17 @@ int measure(const Options& options) {
   }
 
   Contenders contenders = gather_processes(options.only, setup);
-  Crew crew(setup.ranks, setup.cpus);
-  InProcess::Stage stage(crew, setup.crowded, setup.max_bytes);
+  const auto team = make_team(setup.ranks, setup.cpus);
+  InProcess::Stage stage(*team, setup);
   add_other_contenders(options.only, setup, stage, contenders);
   for (const std::string& name : options.only) {
     const bool known = std::any_of(contenders.begin(), contenders.end(),
                                    [&](const auto& one) { return one->name == name; });
     if (!known) return fail_usage("--only has '" + name + "'; allowed are " + all_names(setup));
   }
-  LimitProbe limits(crew);
+  LimitProbe limits(*team, setup.cpus.size());
   const std::vector<LevelRates> levels =
-      measure_levels(limits, machine, crew.ranks() / limits.share());
+      measure_levels(limits, machine, setup.ranks / limits.share());
   print_header(options.plan, setup, contenders, levels);
 
   nlohmann::json document = {
@@ -309,7 +298,7 @@ int measure(const Options& options) {
       continue;
     }
     for (const Protocol protocol : protocols) {
-      const Row row = measure_row(contenders, options.plan, bytes, protocol, crew, limits);
+      const Row row = measure_row(contenders, options.plan, bytes, protocol, *team, limits);
       print_row(row, contenders);
       document["rows"].push_back(row_json(row, contenders));
       for (const Cell& cell : row.cells) all_right = all_right && cell.wrong == 0;

@@ -1,4 +1,4 @@
-// Tests the parts of rivals that run in threads: exchanges, all in-process rivals, the result
+// Tests the parts of rivals that run in threads: all in-process rivals, the result
 // check, coprocesses, rows and limits.
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,72 +20,6 @@
 #include "bench/rivals/protocol.h"
 #include "bench/rivals/right_everywhere.h"
 #include "bench/rivals/rival.h"
-
-namespace rankine::rivals {
-namespace {
-
-constexpr std::size_t kRanks = 3;
-
-// A rank's bytes in an exchange; they differ between exchanges, ranks and places.
-std::byte byte_of(std::size_t exchange, std::size_t rank, std::size_t i) {
-  return static_cast<std::byte>(exchange * 31 + rank * 7 + i);
-}
-
-// Exchanges of changing lengths; ranks begin without waiting for slower ranks.
-TEST(Exchange, GivesEveryRankWhatAllHaveTold) {
-  const ExchangeSeats seats(kRanks);
-  std::vector<std::size_t> wrong(kRanks);
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < kRanks; ++rank) {
-    threads.emplace_back([&, rank] {
-      Exchange exchange(seats, rank);
-      for (std::size_t number = 0; number < 500; ++number) {
-        const std::size_t bytes = number % 7 == 0 ? ExchangeSeat::kMost : number % 5 * 100;
-        std::vector<std::byte> own(bytes), all(kRanks * bytes);
-        for (std::size_t i = 0; i < bytes; ++i) own[i] = byte_of(number, rank, i);
-        if (!exchange.begin(own.data(), all.data(), bytes)) ++wrong[rank];
-        own.assign(bytes, std::byte{});  // begin() has read it
-        while (!exchange.ended()) continue;
-        for (std::size_t at = 0; at < all.size(); ++at)
-          wrong[rank] += all[at] != byte_of(number, at / bytes, at % bytes);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, std::vector<std::size_t>(kRanks));
-}
-
-TEST(Exchange, HasNotEndedWhileARankHasNotBegun) {
-  const ExchangeSeats seats(2);
-  Exchange first(seats, 0);
-  Exchange second(seats, 1);
-  EXPECT_TRUE(first.ended());
-  const int own[] = {5, 6};
-  int all[2][2] = {};
-  EXPECT_TRUE(first.begin(&own[0], all[0], sizeof(int)));
-  EXPECT_FALSE(first.ended());
-  EXPECT_EQ(all[0][0], 0);
-  EXPECT_TRUE(second.begin(&own[1], all[1], sizeof(int)));
-  EXPECT_TRUE(first.ended());
-  EXPECT_EQ(all[0][0], 5);
-  EXPECT_EQ(all[0][1], 6);
-  EXPECT_TRUE(second.ended());
-  EXPECT_EQ(all[1][1], 6);
-}
-
-TEST(Exchange, RefusesMoreThanThereIsRoomFor) {
-  const ExchangeSeats seats(1);
-  Exchange exchange(seats, 0);
-  const std::vector<std::byte> own(ExchangeSeat::kMost + 1);
-  std::vector<std::byte> all(own.size());
-  EXPECT_FALSE(exchange.begin(own.data(), all.data(), own.size()));
-  EXPECT_TRUE(exchange.ended());
-  EXPECT_TRUE(exchange.begin(own.data(), all.data(), ExchangeSeat::kMost));
-  EXPECT_TRUE(exchange.ended());
-}
-
-}  // namespace
-}  // namespace rankine::rivals
 
 #if defined(__SANITIZE_THREAD__)
 #define RIVALS_TSAN 1
@@ -111,13 +45,11 @@ const Make kAll[] = {
 // Everything that a contender in this process needs.
 struct Driver {
   explicit Driver(int ranks)
-      : setup{ranks, kMaxFloats * sizeof(float), false, allowed_cpus(), false},
-        crew(ranks, setup.cpus) {
-    setup.crowded = static_cast<std::size_t>(ranks) > setup.cpus.size();
-    stage = std::make_unique<InProcess::Stage>(crew, setup.crowded, setup.max_bytes);
-  }
+      : setup(make_setup(ranks, kMaxFloats * sizeof(float), false)),
+        team(make_team(ranks, setup.cpus)),
+        stage(std::make_unique<InProcess::Stage>(*team, setup)) {}
   Setup setup;
-  Crew crew;
+  std::unique_ptr<Team> team;
   std::unique_ptr<InProcess::Stage> stage;
 };
 
@@ -309,11 +241,11 @@ TEST(Row, ComparesTheBestOfFamilies) {
   auto broken = std::make_unique<Scripted>("d", Family::kMpi, 0.1);
   broken->breaks = true;
   all.push_back(std::move(broken));
-  Crew crew(1, allowed_cpus());
+  const auto team = make_team(1, allowed_cpus());
   Plan plan;
   plan.rounds = 5;
-  LimitProbe limits(crew);
-  const Row row = measure_row(all, plan, 8, Protocol::warm, crew, limits);
+  LimitProbe limits(*team, 1);
+  const Row row = measure_row(all, plan, 8, Protocol::warm, *team, limits);
   EXPECT_TRUE(row.steady());  // one rank has no peer for a ping-pong
   EXPECT_EQ(row.cells[0].us, std::vector<double>(5, 2.0));
   EXPECT_EQ(row.best(Family::kExpert, all), 1u);
@@ -327,7 +259,7 @@ TEST(Row, ComparesTheBestOfFamilies) {
   for (const Limit& limit : row.limits) EXPECT_GT(limit.us, 0);
   EXPECT_GE(row.limit_ratio(0), 2 * row.limit_ratio(1) * (1 - 1e-9));
 
-  const Row too_small = measure_row(all, plan, 4, Protocol::warm, crew, limits);
+  const Row too_small = measure_row(all, plan, 4, Protocol::warm, *team, limits);
   EXPECT_TRUE(too_small.cells[0].us.empty());
 }
 
@@ -335,10 +267,10 @@ TEST(Row, EveryRoundsLimitHasTheLatencyProbedBeforeIt) {
   Driver driver(2);
   std::vector<std::unique_ptr<Contender>> one;
   one.push_back(std::make_unique<Scripted>("a", Family::kExpert, 2));
-  LimitProbe limits(driver.crew);
+  LimitProbe limits(*driver.team, driver.setup.cpus.size());
   Plan plan;
   plan.rounds = 3;
-  const Row row = measure_row(one, plan, 8, Protocol::fresh, driver.crew, limits);
+  const Row row = measure_row(one, plan, 8, Protocol::fresh, *driver.team, limits);
   ASSERT_EQ(row.limits.size(), 3u);
   ASSERT_EQ(row.ping_pong_ns.size(), 4u);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -459,7 +391,7 @@ TEST(Limits, AloneNothingCrosses) {
 TEST(Limits, AreMeasuredForEveryCollective) {
   for (const int ranks : {1, 2, 3}) {  // three: more than cores on the smallest machines
     Driver driver(ranks);
-    LimitProbe probe(driver.crew);
+    LimitProbe probe(*driver.team, driver.setup.cpus.size());
     for (int c = 0; c < kCollectives; ++c) {
       // The larger size only once: it measures streaming stores, too, and takes longer.
       for (const std::size_t bytes : {std::size_t{16}, std::size_t{2} << 20}) {
@@ -484,7 +416,8 @@ TEST(Limits, AreMeasuredForEveryCollective) {
 
 TEST(Limits, LevelsHaveRates) {
   Driver driver(2);
-  const LevelRates level = LimitProbe(driver.crew).measure_level("L2", std::size_t{1} << 20);
+  const LevelRates level =
+      LimitProbe(*driver.team, driver.setup.cpus.size()).measure_level("L2", std::size_t{1} << 20);
   EXPECT_EQ(level.bytes, std::size_t{1} << 19);
   for (const double rate : {level.copy, level.add, level.read, level.cross_read}) {
     EXPECT_GT(rate, 0);
@@ -550,16 +483,6 @@ TEST(FlagExchange, HasNoResult) {
   const Measured measured = exchange.run(batch);
   EXPECT_EQ(measured.wrong, 0u);
   EXPECT_GT(measured.us, 0);
-}
-
-TEST(Crew, ProbesTwoCores) {
-  Driver driver(2);
-  const double ns = driver.crew.ping_pong_ns();
-  if (driver.setup.cpus.size() < 2) {
-    EXPECT_EQ(ns, 0);
-  } else {
-    EXPECT_GT(ns, 1);
-  }
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #if defined(RANKINE_HAS_UCC)
 #include <ucc/api/ucc.h>
+#include <unistd.h>
 
 #include "bench/rivals/batch.h"
+#include "engine/api/communicator.h"
+#include "engine/api/request.h"
 #endif
 
 #include <cstdio>
@@ -21,19 +24,35 @@ void check(ucc_status_t status, const char* call) {
   if (status < 0) throw std::runtime_error(std::string(call) + ": " + ucc_status_string(status));
 }
 
-// The function by which UCC's ranks find each other. One exchange at a time: the request is the
-// exchange.
-ucc_oob_coll_t meet_by(Exchange& exchange, int ranks, int rank) {
+// The all-gather by which UCC's ranks find each other: Rankine's. One at a time.
+struct Meeting {
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<Member> member;
+  Request request;
+};
+
+ucc_oob_coll_t meet_by(Meeting& meeting, int ranks, int rank) {
   ucc_oob_coll_t oob = {};
   oob.allgather = [](void* own, void* all, std::size_t bytes, void* by, void** request) {
+    Meeting& its = *static_cast<Meeting*>(by);
+    auto started = its.member->start({.collective = rankine::Collective::all_gather,
+                                      .in = own,
+                                      .out = all,
+                                      .count = bytes,
+                                      .type = DataType::u8});
+    if (!started.ok()) return UCC_ERR_NO_RESOURCE;
+    its.request = std::move(*started);
     *request = by;
-    return static_cast<Exchange*>(by)->begin(own, all, bytes) ? UCC_OK : UCC_ERR_NO_RESOURCE;
+    return UCC_OK;
   };
   oob.req_test = [](void* request) {
-    return static_cast<Exchange*>(request)->ended() ? UCC_OK : UCC_INPROGRESS;
+    const Result<bool> over = static_cast<Meeting*>(request)->request.test();
+    return !over.ok() ? UCC_ERR_NO_MESSAGE : *over ? UCC_OK : UCC_INPROGRESS;
   };
-  oob.req_free = [](void*) { return UCC_OK; };
-  oob.coll_info = &exchange;
+  oob.req_free = [](void* request) {
+    return static_cast<Meeting*>(request)->request.wait().ok() ? UCC_OK : UCC_ERR_NO_MESSAGE;
+  };
+  oob.coll_info = &meeting;
   oob.n_oob_eps = static_cast<std::uint32_t>(ranks);
   oob.oob_ep = static_cast<std::uint32_t>(rank);
   return oob;
@@ -46,13 +65,16 @@ class Ucc final : public Rival {
       : Rival("ucc", Family::kOther),
         ranks_(setup.ranks),
         crowded_(setup.crowded),
-        seats_(static_cast<std::size_t>(setup.ranks)) {}
+        meeting_name_("rankine_rivals_ucc_" + std::to_string(getpid())) {}
 
   bool takes(Collective, std::size_t) const override { return true; }
 
   void start(int rank) override {
     settle();
-    exchange_ = std::make_unique<Exchange>(seats_, static_cast<std::size_t>(rank));
+    meeting_.communicator =
+        Communicator::create({.ranks = ranks_, .tuned = false, .rank = rank, .name = meeting_name_})
+            .value();
+    meeting_.member = meeting_.communicator->join(rank).value();
 
     ucc_lib_config_h lib_config = nullptr;
     check(ucc_lib_config_read(nullptr, nullptr, &lib_config), "ucc_lib_config_read");
@@ -67,7 +89,7 @@ class Ucc final : public Rival {
     check(ucc_context_config_read(lib, nullptr, &context_config), "ucc_context_config_read");
     ucc_context_params_t context_params = {};
     context_params.mask = UCC_CONTEXT_PARAM_FIELD_OOB;
-    context_params.oob = meet_by(*exchange_, ranks_, rank);
+    context_params.oob = meet_by(meeting_, ranks_, rank);
     check(ucc_context_create(lib, &context_params, context_config, &context_),
           "ucc_context_create");
     ucc_context_config_release(context_config);
@@ -168,7 +190,7 @@ class Ucc final : public Rival {
       arguments_ = wanted;
     }
     check(ucc_collective_post(request_), "ucc_collective_post");
-    SpinBudget patience(crowded_);
+    tools::SpinBudget patience = patience_of(crowded_);
     while (ucc_collective_test(request_) == UCC_INPROGRESS) {
       check(ucc_context_progress(context_), "ucc_context_progress");
       if (crowded_) patience.wait();
@@ -178,8 +200,8 @@ class Ucc final : public Rival {
 
   const int ranks_;
   const bool crowded_;
-  const ExchangeSeats seats_;
-  std::unique_ptr<Exchange> exchange_;
+  const std::string meeting_name_;
+  Meeting meeting_;
   ucc_context_h context_ = nullptr;
   ucc_team_h team_ = nullptr;
   ucc_coll_req_h request_ = nullptr;  // for `arguments_`

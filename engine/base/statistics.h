@@ -23,6 +23,13 @@ inline double quantile(std::vector<double> values, double part) {
 
 inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
+// The median over the rounds of a's value over b's in the same round.
+inline double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) ratios.push_back(a[i] / b[i]);
+  return median(std::move(ratios));
+}
+
 // The lower quartile: the time without interruptions, but without the luck of the minimum.
 inline double lower_quartile(std::vector<double> values) {
   return quantile(std::move(values), 0.25);

@@ -14,6 +14,7 @@
 #include "engine/base/statistics.h"
 #include "engine/base/units.h"
 #include "engine/cli/console.h"
+#include "engine/cli/machine.h"
 #include "engine/cli/question.h"
 #include "engine/cli/tune.h"
 #include "engine/cli/workbench.h"
@@ -158,81 +159,54 @@ Result<CostFit> fit_costs(const std::vector<CostPoint>& points) {
   return fit;
 }
 
-Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds) {
+Result<std::vector<CostPoint>> measure_costs(double seconds) {
   constexpr std::size_t kSizes[] = {8, 64, 512, 4096, 32768, 262144, 1048576};
   constexpr std::size_t kLeastAdded = 4096;  // below, the call of the kernel dominates the time
-  constexpr std::size_t kFewestBatches = 2, kMostBatches = 12;
-  constexpr int kFirstCalls = 4;
-  constexpr double kBatchSeconds = 200e-6;
+  constexpr double kEnough = 5e-3;           // seconds for a point
 
+  const std::size_t most = *std::rbegin(kSizes);
+  auto workbench =
+      Workbench::create({.team = {.ranks = 2, .tuned = false}, .buffers = {most, most}});
+  if (!workbench.ok()) return workbench.status();
+  auto alone = machine_team({.ranks = 1, .tuned = false});
+  if (!alone.ok()) return alone.status();
+  MeasureOptions options{.warmups = 4, .checks = 0, .to_and_fro = true, .in_place = false};
+  options.seconds = std::min(kEnough, seconds / static_cast<double>(3 * std::size(kSizes)));
+  const ReduceKernel add = find_reduce(DataType::f32, ReduceOp::sum);
+  std::vector<float> data(most / sizeof(float)), other(data);  // sums of zeroes stay zeroes
   std::vector<CostPoint> points;
   for (const std::size_t bytes : kSizes) {
+    const std::size_t count = bytes / sizeof(float);
     const auto m = static_cast<double>(bytes);
-    points.push_back({"to and fro", bytes, 1, m, 0});
-    points.push_back({"reduce to and fro", bytes, 1, m, m});
-    if (bytes >= kLeastAdded) points.push_back({"add", bytes, 0, 0, m});
-  }
-  // A thousand additions of zeroes stay zeroes: values do not change the time.
-  std::vector<std::vector<float>> data(2, std::vector<float>(kSizes[std::size(kSizes) - 1] / 4));
-  std::vector<float> other(data[0]);
-  std::vector<double> samples;
-  std::vector<int> calls(points.size());
-  Status failed;
-  const ReduceKernel add = find_reduce(DataType::f32, ReduceOp::sum);
-  Status run = team.run([&](Member& me) {
-    const Rank r = me.rank();
-    for (std::size_t p = 0; p < points.size(); ++p) {
-      const std::size_t count = points[p].bytes / sizeof(float);
-      const std::span<float> mine(data[static_cast<std::size_t>(r)].data(), count);
-      const auto once = [&](int i) -> Status {
-        const Rank to = 1 - i % 2;
-        if (points[p].hops == 0) {
-          const void* const sources[] = {mine.data(), other.data()};
-          if (r == 0) add(mine.data(), sources, 2, count, 0);
-          return {};
-        }
-        if (points[p].added == 0) return me.send_recv(mine, 1 - to, to);
-        // One hop: the root reads and adds the other rank's whole vector.
-        return me.reduce(std::span<const float>(mine), mine, to, ReduceOp::sum,
-                         {.algorithm = "linear"});
-      };
-      const auto batch = [&](int n) -> Result<double> {
-        Status status = me.barrier();
-        const double begin = seconds_now();
-        for (int i = 0; i < n && status.ok(); ++i) status = once(i);
-        if (!status.ok()) return status;
-        return (seconds_now() - begin) / n;
-      };
-      // Rank 0 sets the number of calls of the next batch, or 0 to end; a barrier hands the number
-      // over.
-      const double until = seconds_now() + seconds / static_cast<double>(points.size());
-      if (r == 0) calls[p] = kFirstCalls;
-      for (bool first = true;; first = false) {
-        me.barrier().throw_if_error();
-        const int n = calls[p];
-        if (n == 0) break;
-        const auto took = batch(n);
-        if (!took.ok()) {
-          if (r == 0) failed = took.status();
-          return;
-        }
-        if (r != 0) continue;
-        if (first) {
-          calls[p] = static_cast<int>(std::clamp(kBatchSeconds / *took, 4.0, 4096.0)) / 2 * 2;
-          continue;
-        }
-        samples.push_back(*took);
-        const bool late =
-            samples.size() >= kFewestBatches && (seconds_now() > until || interruption() != 0);
-        if (late || samples.size() == kMostBatches) calls[p] = 0;
-      }
-      if (r != 0) continue;
-      points[p].seconds = lower_quartile(std::move(samples));
-      samples.clear();
+    const Call message{.collective = Collective::send_recv, .count = count, .peer = 1};
+    // One hop: the root reads and adds the other rank's whole vector.
+    const Call reduce{
+        .collective = Collective::reduce, .count = count, .options = {.algorithm = "linear"}};
+    for (const Call* call : {&message, &reduce}) {
+      auto measured = (*workbench)->measure(*call, options);
+      if (!measured.ok()) return measured.status();
+      const bool adds = call == &reduce;
+      points.push_back({adds ? "reduce to and fro" : "to and fro", bytes, 1, m, adds ? m : 0,
+                        lower_quartile(std::move(measured->out_of_place.samples))});
     }
-  });
-  if (!failed.ok()) return failed;
-  if (!run.ok()) return run;
+    if (bytes < kLeastAdded) continue;
+    points.push_back({"add", bytes, 0, 0, m});
+    Status run = (*alone)->run([&](Member&) {
+      const auto call = [&] {
+        const void* const sources[] = {data.data(), other.data()};
+        add(data.data(), sources, 2, count, 0);
+      };
+      BatchSize size{.calls = 4};
+      std::vector<double> samples;
+      while (samples.size() < 12) {
+        const double each = *time_warm(seconds_now, seconds_now, size.calls, call) / size.calls;
+        if (size.settled) samples.push_back(each);
+        if (!size.settled) size.learn(each, 200e-6, 4, 4096);
+      }
+      points.back().seconds = lower_quartile(std::move(samples));
+    });
+    if (!run.ok()) return run;
+  }
   return points;
 }
 
@@ -333,12 +307,19 @@ Result<Forms> forms_of(const CostTrial& trial, const Costs& costs, int ranks) {
   return forms;
 }
 
+// Many short batches for short calls, a few batches for calls of milliseconds.
+MeasureOptions options_for(std::size_t bytes, bool fresh, bool quick) {
+  constexpr std::size_t kSmall = 64 * 1024, kLarge = 4 * 1024 * 1024;
+  MeasureOptions options{.warmups = bytes > kLarge ? 1 : 2, .checks = 0, .fresh = fresh};
+  options.batches = bytes <= kSmall ? (fresh ? 40 : 15) : bytes <= kLarge ? 8 : 2;
+  if (bytes > kLarge) options.calls = 1;
+  if (quick) options.batches = (options.batches + 2) / 3;
+  return options;
+}
+
 Result<double> time_of(Workbench& bench, const CostTrial& trial, std::size_t bytes, int ranks,
                        bool fresh) {
-  const bool small = bytes <= 64 * kKiB;
-  auto measured = bench.measure(
-      call_of(trial, bytes, ranks),
-      {.warmups = 2, .batches = small ? (fresh ? 40 : 12) : 8, .checks = 0, .fresh = fresh});
+  auto measured = bench.measure(call_of(trial, bytes, ranks), options_for(bytes, fresh, false));
   if (!measured.ok()) return measured.status();
   return (trial.in_place ? measured->in_place : measured->out_of_place).seconds.median;
 }
@@ -469,16 +450,6 @@ std::string schedule_of(const Algorithm& entry, int ranks, std::size_t bytes) {
   params.ranks = ranks;
   params.segments = choose_segments(entry, ranks, bytes);
   return entry.refusal(params) ? std::string() : text_of(entry.make(params));
-}
-
-// Many short batches for short calls, a few batches for calls of milliseconds.
-MeasureOptions options_for(std::size_t bytes, bool fresh, bool quick) {
-  constexpr std::size_t kSmall = 64 * 1024, kLarge = 4 * 1024 * 1024;
-  MeasureOptions options{.warmups = bytes > kLarge ? 1 : 2, .checks = 0, .fresh = fresh};
-  options.batches = bytes <= kSmall ? (fresh ? 40 : 15) : bytes <= kLarge ? 8 : 2;
-  if (bytes > kLarge) options.calls = 1;
-  if (quick) options.batches = (options.batches + 2) / 3;
-  return options;
 }
 
 // Times every running contender once by each protocol.

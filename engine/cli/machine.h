@@ -59,13 +59,16 @@ inline Result<std::unique_ptr<Team>> machine_team(const TeamOptions& options) {
   return Team::create(options);
 }
 
+inline void raise_to(PortsInUse& most, const PortsInUse& used) {
+  most.most_sent = std::max(most.most_sent, used.most_sent);
+  most.most_received = std::max(most.most_received, used.most_received);
+}
+
 // Raises `most`, by rank, to the counts of the communicator.
 inline void add_ports_in_use(const Communicator& communicator, std::vector<PortsInUse>& most) {
   most.resize(static_cast<std::size_t>(communicator.ranks()));
   for (std::size_t r = 0; r < most.size(); ++r) {
-    const PortsInUse used = communicator.ports_in_use(static_cast<Rank>(r));
-    most[r].most_sent = std::max(most[r].most_sent, used.most_sent);
-    most[r].most_received = std::max(most[r].most_received, used.most_received);
+    raise_to(most[r], communicator.ports_in_use(static_cast<Rank>(r)));
   }
 }
 
@@ -82,10 +85,7 @@ void write_ports_in_use(const std::vector<PortsInUse>& most, Json& json) {
 // "2 sending, 1 receiving", the most over all ranks.
 inline std::string ports_in_words(const std::vector<PortsInUse>& most) {
   PortsInUse all;
-  for (const PortsInUse& one : most) {
-    all.most_sent = std::max(all.most_sent, one.most_sent);
-    all.most_received = std::max(all.most_received, one.most_received);
-  }
+  for (const PortsInUse& one : most) raise_to(all, one);
   return std::to_string(all.most_sent) + " sending, " + std::to_string(all.most_received) +
          " receiving";
 }

@@ -139,11 +139,11 @@ Result<Workbench::Options> bench_for(const PerfOptions& options, const PerfCases
   bench.buffers.input += shift;
   bench.buffers.output += shift;
   constexpr std::size_t kSpare = std::size_t{64} << 20;  // plans, threads
-  Status status =
-      check_memory(Workbench::memory_needed(bench), "buffers and scratch",
-                   fmt::format("--maxbytes is {}: for a size of {}, {} ranks",
-                               format_size(*options.max_bytes), format_size(largest), cases.ranks),
-                   kSpare);
+  Status status = Workbench::check_memory(
+      bench,
+      fmt::format("--maxbytes is {}: for a size of {}, {} ranks", format_size(*options.max_bytes),
+                  format_size(largest), cases.ranks),
+      kSpare);
   if (!status.ok()) return status;
   return bench;
 }

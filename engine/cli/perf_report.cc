@@ -82,7 +82,7 @@ void PerfRun::describe(const Workbench& workbench) {
   places = workbench.places();
   for (const RankReport& place : places) processes.push_back(workbench.process_of(place.rank));
   placement = describe_placement(places);
-  waiting = to_string(workbench.wait_policy());
+  waiting = to_string(workbench.communicator().wait_policy());
 }
 
 std::vector<PortsInUse> PerfRun::ports_in_use() const {
@@ -90,9 +90,7 @@ std::vector<PortsInUse> PerfRun::ports_in_use() const {
   for (const PerfRow& row : rows) {
     most.resize(std::max(most.size(), row.measured.ports.size()));
     for (std::size_t r = 0; r < row.measured.ports.size(); ++r) {
-      const PortsInUse& used = row.measured.ports[r];
-      most[r].most_sent = std::max(most[r].most_sent, used.most_sent);
-      most[r].most_received = std::max(most[r].most_received, used.most_received);
+      raise_to(most[r], row.measured.ports[r]);
     }
   }
   return most;

@@ -71,108 +71,15 @@ void print(const RunArguments& a, const RunOutcome& o, Console& console);
 Table rounds_of(const RunArguments& a, const RunOutcome& o);  // when each round ends
 nlohmann::ordered_json to_json(const RunArguments& a, const RunOutcome& o);
 
-Stage::Stage(std::unique_ptr<Team> team, const Call& call)
-    : team_(std::move(team)),
-      call_(call),
-      goal_(natural_goal(call, team_->ranks())),
-      layout_(natural_layout(call, team_->ranks())),
-      seats_(static_cast<std::size_t>(team_->ranks())) {}
+namespace {
 
-Result<std::unique_ptr<Stage>> Stage::create(const TeamOptions& options, const Call& call) {
-  auto team = machine_team(options);
-  if (!team.ok()) return team.status();
-  std::unique_ptr<Stage> stage(new Stage(std::move(*team), call));
-  Status status = stage->allocate();
-  if (!status.ok()) return status;
-  return stage;
-}
-
-Status Stage::check_memory(const Call& call, int ranks) {
-  const CollectiveSpec goal = natural_goal(call, ranks);
-  const Layout layout = natural_layout(call, ranks);
-  std::size_t needed = 0;
-  for (Rank r = 0; r < ranks; ++r) {
-    needed += input_bytes(layout, goal, r) + output_bytes(layout, goal, r);
-  }
-  return rankine::tools::check_memory(needed, "buffers", counted(ranks, "rank"));
-}
-
-Status Stage::allocate() {
-  const Topology topology = Topology::detect();
-  for (const RankReport& report : team_->report()) {
-    ArenaOptions options = arena_options(topology, report.place);
-    options.chunk_bytes = 4096;  // each buffer gets a separate chunk
-    arenas_.emplace_back(options);
-    const auto i = arenas_.size() - 1;
-    Seat& seat = seats_[i];
-    seat.input_bytes = input_bytes(layout_, goal_, static_cast<int>(i));
-    seat.output_bytes = output_bytes(layout_, goal_, static_cast<int>(i));
-    // The address is set even for an empty buffer: a call requires buffers that are not null.
-    constexpr std::size_t kLine = 64;
-    seat.input = static_cast<std::byte*>(arenas_[i].allocate(seat.input_bytes + kLine));
-    seat.output = static_cast<std::byte*>(arenas_[i].allocate(seat.output_bytes + kLine));
-    if (seat.input == nullptr || seat.output == nullptr) {
-      return {Code::out_of_memory, fmt::format("no memory for buffers of rank {}: {} bytes", i,
-                                               seat.input_bytes + seat.output_bytes)};
-    }
-  }
-  return {};
-}
-
-Result<Stage::Played> Stage::play() {
-  team_->communicator().restart_model_time();
-  const TestData data(call_.collective, team_->ranks(), call_.type, call_.op, seed_++);
-  constexpr int kLooks = 4;  // ranks may outnumber cores
-  RankBarrier barrier(team_->ranks(), kLooks);
-  for (Seat& seat : seats_) seat.status = {};
-  Status run = team_->run([&](Member& me) {
-    Seat& mine = seats_[static_cast<std::size_t>(me.rank())];
-    constexpr int kSpoilt = 0xa5;
-    if (mine.output_bytes > 0) std::memset(mine.output, kSpoilt, mine.output_bytes);
-    if (mine.input_bytes > 0) data.fill(goal_, layout_, me.rank(), mine.input);
-    Call call = call_;
-    call.in = mine.input;
-    call.out = mine.output;
-    if (!barrier.arrive()) return;
-    mine.begin_ns = now_ns();
-    mine.status = mine.perturbation != nullptr ? me.call(call, *mine.perturbation) : me.call(call);
-    mine.end_ns = now_ns();
-    mine.wrong =
-        mine.output_bytes == 0 ? 0 : data.count_wrong(goal_, layout_, me.rank(), mine.output);
-  });
-  Played played;
-  std::int64_t begin = seats_.front().begin_ns, end = seats_.front().end_ns;
-  for (const Seat& seat : seats_) {
-    if (!seat.status.ok()) return seat.status;
-    begin = std::min(begin, seat.begin_ns);
-    end = std::max(end, seat.end_ns);
-    played.wrong += seat.wrong;
-  }
-  if (!run.ok()) return run;
-  played.seconds = static_cast<double>(end - begin) * 1e-9;
-  return played;
-}
-
-void Stage::perturb(std::uint64_t seed) {
-  for (std::size_t r = 0; r < seats_.size(); ++r) {
-    seats_[r].perturbation = std::make_unique<Perturbation>(seed, static_cast<Rank>(r));
-  }
-}
-
-std::int64_t Stage::delays() const {
-  std::int64_t delays = 0;
-  for (const Seat& seat : seats_) {
-    if (seat.perturbation != nullptr) delays += seat.perturbation->delays();
-  }
-  return delays;
-}
-
-Result<std::vector<double>> Stage::wake_ups() {
+// How late the ranks' sleeps end, in seconds, if all of them sleep at once.
+Result<std::vector<double>> wake_ups(Team& team) {
   constexpr int kSleeps = 12;
   constexpr std::int64_t kSleepNs = 1'500'000;
-  const WaitPolicy policy = team_->communicator().wait_policy();
-  std::vector<std::vector<std::int64_t>> late(seats_.size());
-  Status status = team_->run([&](Member& me) {
+  const WaitPolicy policy = team.communicator().wait_policy();
+  std::vector<std::vector<std::int64_t>> late(static_cast<std::size_t>(team.ranks()));
+  Status status = team.run([&](Member& me) {
     late[static_cast<std::size_t>(me.rank())] = measure_wake_ups(kSleeps, kSleepNs, policy);
   });
   if (!status.ok()) return status;
@@ -182,25 +89,6 @@ Result<std::vector<double>> Stage::wake_ups() {
   }
   return seconds;
 }
-
-Result<WallDemands> Stage::demands(double total, double least) {
-  auto late = wake_ups();
-  if (!late.ok()) return late.status();
-  WallDemands demands{.total = total, .least = least};
-  constexpr double kNineOfTen = 0.9;
-  demands.resolution = quantile(std::move(*late), kNineOfTen);
-  std::vector<double> unclocked;
-  constexpr int kPlays = 4;
-  for (int i = 0; i < kPlays; ++i) {
-    const auto played = play();
-    if (!played.ok()) return played.status();
-    if (i > 0) unclocked.push_back(played->seconds);  // the first run compiles
-  }
-  demands.data = median(std::move(unclocked));
-  return demands;
-}
-
-namespace {
 
 double median_of(const RunOutcome& outcome) { return median(outcome.seconds); }
 
@@ -398,20 +286,40 @@ TeamOptions team_options(const RunArguments& a, int ranks) {
           .ports = at_full_speed ? a.question.network.ports.value_or(0) : 0};
 }
 
+Workbench::Options bench_of(const TeamOptions& options, const Call& call) {
+  return {.team = options, .buffers = buffer_bytes(call, options.ranks)};
+}
+
 // Sets the machine's demands, and settles the dilation.
 Status calibrate(const RunArguments& a, const Call& call, const Pricing& pricing,
                  RunOutcome& outcome) {
   const auto timed = TimedSchedule::make(outcome.prepared.schedule, outcome.prepared.goal,
                                          outcome.question.fabric, pricing);
   if (!timed.ok()) return timed.status();
-  auto stage = Stage::create(team_options(a, outcome.prepared.params.ranks), call);
-  if (!stage.ok()) return stage.status();
-  auto demands =
-      (*stage)->demands(outcome.predicted.seconds, outcome.seconds_of((*timed)->least_cost()));
-  if (!demands.ok()) return demands.status();
-  outcome.demands = *demands;
-  outcome.dilate = a.dilate > 0 ? a.dilate : fitting_dilation(*demands);
-  const std::string refusal = dilation_refusal(*demands, outcome.dilate);
+  const TeamOptions options = team_options(a, outcome.prepared.params.ranks);
+  WallDemands& demands = outcome.demands;
+  demands.total = outcome.predicted.seconds;
+  demands.least = outcome.seconds_of((*timed)->least_cost());
+  {
+    auto team = machine_team(options);
+    if (!team.ok()) return team.status();
+    auto late = wake_ups(**team);
+    if (!late.ok()) return late.status();
+    constexpr double kNineOfTen = 0.9;
+    demands.resolution = quantile(std::move(*late), kNineOfTen);
+  }
+  auto workbench = Workbench::create(bench_of(options, call));
+  if (!workbench.ok()) return workbench.status();
+  std::vector<double> unclocked;
+  constexpr int kPlays = 4;
+  for (int i = 0; i < kPlays; ++i) {
+    const auto played = (*workbench)->play(call);
+    if (!played.ok()) return played.status();
+    if (i > 0) unclocked.push_back(played->seconds);  // the first run compiles
+  }
+  demands.data = median(std::move(unclocked));
+  outcome.dilate = a.dilate > 0 ? a.dilate : fitting_dilation(demands);
+  const std::string refusal = dilation_refusal(demands, outcome.dilate);
   if (!refusal.empty()) return {Code::system, "--" + refusal};
   const double whole = outcome.asked(), allowed = std::chrono::duration<double>(a.timeout).count();
   if (whole > allowed) {
@@ -451,19 +359,19 @@ bool same_times(const NetworkReport& report, const RunOutcome& outcome) {
 Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
   TeamOptions options = team_options(a, outcome.prepared.params.ranks);
   options.network = network_of(a, outcome);
-  auto made = Stage::create(options, call);
+  auto made = Workbench::create(bench_of(options, call));
   if (!made.ok()) return made.status();
-  Stage& stage = **made;
-  const Communicator& communicator = stage.team().communicator();
+  Workbench& workbench = **made;
+  const Communicator& communicator = workbench.communicator();
   outcome.waiting = to_string(communicator.wait_policy());
   if (a.clock == ClockMode::none) {
-    const auto first = stage.play();  // compiles
+    const auto first = workbench.play(call);  // compiles
     if (!first.ok()) return first.status();
   }
-  if (a.perturb) stage.perturb(*a.perturb);
+  std::vector<Perturbation> delays = perturbations(a.perturb, options.ranks);
   const int runs = a.repeat > 0 ? a.repeat : a.clock == ClockMode::virtual_time ? 1 : kUsualRuns;
   for (int i = 0; i < runs; ++i) {
-    const auto played = stage.play();
+    const auto played = workbench.play(call, delays);
     if (!played.ok()) return played.status();
     outcome.wrong += played->wrong;
     if (a.clock != ClockMode::wall) outcome.seconds.push_back(played->seconds);
@@ -477,7 +385,7 @@ Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
     outcome.rounds.push_back(report.rounds_elapsed);
   }
   if (options.ports > 0) add_ports_in_use(communicator, outcome.ports_in_use);
-  outcome.delays = stage.delays();
+  for (const Perturbation& rank : delays) outcome.delays += rank.delays();
   return {};
 }
 
@@ -513,7 +421,8 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
                                   outcome.question.bytes, outcome.question.options);
   if (!pricing.ok()) return pricing.status();
 
-  Status status = Stage::check_memory(*call, ranks);
+  Status status =
+      Workbench::check_memory(bench_of({.ranks = ranks}, *call), counted(ranks, "rank"));
   if (!status.ok()) return status;
   if (a.clock == ClockMode::wall) status = calibrate(a, *call, *pricing, outcome);
   if (status.ok()) status = perform(a, *call, outcome);

@@ -112,8 +112,7 @@ Result<std::unique_ptr<Workbench>> workbench_for(const std::vector<Contest>& con
     options.buffers.input = std::max(options.buffers.input, bytes.input);
     options.buffers.output = std::max(options.buffers.output, bytes.output);
   }
-  Status status = check_memory(Workbench::memory_needed(options), "buffers and scratch",
-                               "--maxbytes: " + counted(ranks, "rank"));
+  Status status = Workbench::check_memory(options, "--maxbytes: " + counted(ranks, "rank"));
   if (!status.ok()) return status;
   return Workbench::create(options);
 }
@@ -641,16 +640,16 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   const auto begin = Clock::now();
   if (!a.check) {
     progress.show("measuring hops and additions");
-    auto team = machine_team({.ranks = 2, .tuned = false});
-    if (!team.ok()) return team.status();
     constexpr double kShare = 0.05, kMost = 3;  // of the budget; seconds
-    auto measured = measure_costs(
-        **team, std::min(kMost, kShare * std::chrono::duration<double>(a.budget).count()));
-    if (!measured.ok()) return measured.status();
-    found.points = std::move(*measured);
-    auto fitted = fit_costs(found.points);
-    if (!fitted.ok()) return fitted.status();
-    found.fit = std::move(*fitted);
+    auto measured =
+        measure_costs(std::min(kMost, kShare * std::chrono::duration<double>(a.budget).count()));
+    if (!measured.ok() && interruption() == 0) return measured.status();
+    if (measured.ok()) {
+      found.points = std::move(*measured);
+      auto fitted = fit_costs(found.points);
+      if (!fitted.ok()) return fitted.status();
+      found.fit = std::move(*fitted);
+    }
     Status status = search_all_costs(a, plan, begin, progress, found);
     if (!status.ok()) return status;
   }

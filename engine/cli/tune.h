@@ -156,9 +156,8 @@ struct CostFit {
 // seconds that are not positive, and points that do not separate the three parameters.
 Result<CostFit> fit_costs(const std::vector<CostPoint>& points);
 
-// Measures with a team of two ranks for about `seconds`, and less if a signal interrupts
-// (console.h). Errors: errors of the calls.
-Result<std::vector<CostPoint>> measure_costs(Team& team, double seconds = 2);
+// Measures with two ranks for at most about `seconds`. Errors: as Workbench::measure().
+Result<std::vector<CostPoint>> measure_costs(double seconds);
 
 // CostSearch finds the costs of this machine (engine/base/costs.h) that differ from the defaults.
 //

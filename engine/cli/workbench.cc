@@ -12,6 +12,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -21,7 +22,7 @@
 #include "engine/base/statistics.h"
 #include "engine/cli/console.h"
 #include "engine/cli/machine.h"
-#include "engine/cli/probe.h"
+#include "engine/cli/question.h"
 #include "engine/network/wall.h"
 #include "engine/run/kernels/integer_reductions.h"
 #include "engine/run/plan.h"
@@ -30,7 +31,33 @@
 #include "numa/topology.h"
 
 namespace rankine::tools {
+namespace {
 
+struct ProcessSeat {
+  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<Member> member;
+  struct Place {
+    RankReport report;
+    int process = 0;
+  };
+  std::vector<Place> places;  // all ranks; empty on a modelled network, where gathering takes time
+};
+
+// Gathers one value from each rank, ordered by rank. All ranks must call it.
+template <class Plain>
+Result<std::vector<Plain>> gathered(Member& me, const Plain& mine) {
+  std::vector<Plain> all(static_cast<std::size_t>(me.ranks()));
+  Status status = me.call({.collective = Collective::all_gather,
+                           .in = &mine,
+                           .out = all.data(),
+                           .count = sizeof(Plain),
+                           .type = DataType::u8});
+  if (!status.ok()) return status;
+  return all;
+}
+
+// Pins the calling thread, and waits for the other ranks. Errors: Communicator's errors, an invalid
+// placement, and errors that another process reports.
 Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& process) {
   const Topology topology = Topology::detect();
   const Placement placement = place_ranks(topology, options.ranks, options.placement);
@@ -63,8 +90,6 @@ Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& proc
   seat.places = std::move(*places);
   return seat;
 }
-
-namespace {
 
 std::uint64_t mixed(std::uint64_t x) { return splitmix(x + kSplitMixStep); }
 
@@ -319,14 +344,12 @@ std::int64_t TestData::count_wrong(const CollectiveSpec& goal, const Layout& lay
   return wrong;
 }
 
-// Trial is one measurement of the workbench: the state that the ranks share during it. Ranks that
-// are processes share no state: each process has a Trial, reports its measurements to the others at
-// each meeting, and computes the common result from all reports.
+namespace {
 
 // Rounds up to whole cache lines.
-inline std::size_t round_up(std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  return (bytes + kLine - 1) / kLine * kLine;
+std::size_t round_up(std::size_t bytes) {
+  constexpr std::size_t kLineBytes = 64;
+  return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes;
 }
 
 // The buffers of one rank, on the rank's node.
@@ -335,24 +358,38 @@ struct BufferPair {
   std::byte* output = nullptr;
 };
 
+constexpr double kShortestBatch = 20e-6;  // seconds
+constexpr int kMostCalls = 1 << 20;       // per batch
+
+// The status of a rank that stops because another rank stopped.
+Status stopped() { return {Code::aborted, "another rank stopped"}; }
+
+// Trial is one measurement of the workbench. Each rank derives the next step from the reports of
+// all ranks. Threads read each other's slots; ranks that are processes have a Trial each, and
+// gather the reports.
+//
 // `buffers` hold `region` bytes each, one pair per rank of this process, and outlive the trial.
 // `apart`: this process's rank on a communicator without a network, through which ranks that are
-// processes meet; nullptr among threads. `on_network`: calls are on a modelled network, and play()
-// gets a new communicator each time.
+// processes meet; nullptr among threads. `on_network`: calls are on a modelled network, and
+// measure() gets a new communicator each time. `seed`: of the first check's data.
 class Trial {
  public:
   Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks, Member* apart,
-        bool on_network, const std::vector<BufferPair>& buffers, BufferBytes region);
+        bool on_network, const std::vector<BufferPair>& buffers, BufferBytes region,
+        std::span<Perturbation> delays, std::uint64_t seed = 0);
 
-  // On every rank's thread: out of place first, then in place.
-  void play(Member& me, bool in_place);
+  // On every rank's thread: measures; out of place first, then in place.
+  void measure(Member& me, bool in_place);
+  // On every rank's thread: makes one call with the data of the first check.
+  void play(Member& me);
 
-  // After play(): why it was stopped.
+  // After measure() or play(): why it was stopped.
   Status status() const;
   Measured result();
+  Workbench::Played played() const;
 
  private:
-  // One rank's report to the others at a meeting.
+  // One rank's report to the others.
   struct Told {
     double seconds = 0;
     double model_seconds = 0;
@@ -361,30 +398,41 @@ class Trial {
     bool interrupted = false;
   };
   // Data of one rank, on separate cache lines.
-  struct alignas(64) Slot {
+  struct Slot : Arrival {
     Told told;
-    std::uint64_t sink = 0;  // keeps reads of results
     Status status;
-    std::optional<Perturbation> perturbation{};
+    bool interrupted = false;
+    double begin = 0, end = 0;  // of the last checked call
   };
-  // The ranks meet; the last rank runs `last`, or each rank if ranks are processes. Returns false
-  // after a stop.
-  template <class Last>
-  bool arrive(Member& me, const Last& last);
-  bool arrive(Member& me);
+  // The progress of one measurement, equal on all ranks.
+  struct Progress {
+    BatchSize size;
+    int batches = 0;
+    std::optional<double> begun{};  // the time from which batches count
+    bool done = false;
+  };
+
+  Slot& slot_of(const Member& me) { return slots_[static_cast<std::size_t>(me.rank())]; }
+  // Returns when all ranks have called it; false after a stop.
+  bool wait_for_all(Member& me);
+  // As wait_for_all(), and all ranks see the reports of all, until they wait again.
+  bool tell_all(Member& me);
   // The buffers of rank r's call number `turn`.
   BufferPair ends(Rank r, std::size_t turn, bool in_place) const;
-  Status make_call(Member& me, const BufferPair& e);
+  // `back`: from peer to root.
+  Status make_call(Member& me, const BufferPair& e, bool back = false);
   // Waits while the rank is late, and returns the time from which its batch counts.
   double begin_batch(Rank r) const;
-  Status play_one(Member& me, Slot& slot, bool in_place);
-  Status check(Member& me, Slot& slot, bool in_place, std::size_t turn);
+  Status measure_one(Member& me, bool in_place);
+  // Makes one call on spoilt outputs; adds the wrong elements to the report.
+  Status check(Member& me, const BufferPair& e, const TestData& data);
   double time_of_batch() const;  // combines all ranks' slots by options_.of_ranks
-  void after_batch(Series& series);
+  Status after_batch(Slot& slot, Progress& progress, Series& series) const;
 
   const Call call_;
   const MeasureOptions options_;
   const std::vector<BufferPair>& buffers_;
+  const std::span<Perturbation> delays_;  // by rank, or empty
   const int ranks_;
   Member* const apart_;
   const bool on_network_;
@@ -395,47 +443,28 @@ class Trial {
   BufferBytes stride_;          // bytes from copy to copy
   std::size_t shift_ = 0;       // bytes by which all copies are shifted
   std::size_t copies_ = 1, step_ = 1;
-  RankBarrier barrier_;
+  const SpinBudget patience_;  // little where ranks outnumber cores
   std::vector<Slot> slots_;
-
-  // Written by the last rank at a meeting, read by all ranks.
-  int calls_ = 1;
-  bool done_ = false;
-  bool calibrated_ = false;
-  bool interrupted_ = false;
-  int calibrations_ = 0;
-  double begun_ = 0;
-  Measured measured_;
+  std::atomic<bool> stopped_{false};
+  Measured measured_;  // written by one rank of this process
 };
-
-namespace {
-
-constexpr double kShortestBatch = 20e-6;  // seconds
-constexpr int kMostCalls = 1 << 20;       // per batch
-
-// The status of a rank that stops because another rank stopped.
-Status stopped() { return {Code::aborted, "another rank stopped"}; }
-
-}  // namespace
 
 Trial::Trial(const Call& call, const MeasureOptions& options, const Communicator& ranks,
              Member* apart, bool on_network, const std::vector<BufferPair>& buffers,
-             BufferBytes region)
+             BufferBytes region, std::span<Perturbation> delays, std::uint64_t seed)
     : call_(call),
       options_(options),
       buffers_(buffers),
+      delays_(delays),
       ranks_(ranks.ranks()),
       apart_(apart),
       on_network_(on_network),
       goal_(natural_goal(call, ranks_)),
       layout_(natural_layout(call, ranks_)),
       shift_(static_cast<std::size_t>(options.unalign) * size_of(call.type)),
-      barrier_(ranks_, ranks.wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
+      patience_(ranks.wait_policy().mode == WaitPolicy::Mode::spin ? 5000 : 4),
       slots_(static_cast<std::size_t>(ranks_)) {
   for (Rank r = 0; r < ranks_; ++r) {
-    if (options.perturb) {
-      slots_[static_cast<std::size_t>(r)].perturbation.emplace(*options.perturb, r);
-    }
     rules_.push_back(buffer_rule(layout_, goal_, r));
     stride_.input = std::max(stride_.input, round_up(rules_.back().input_bytes));
     stride_.output = std::max(stride_.output, round_up(rules_.back().output_bytes));
@@ -449,40 +478,47 @@ Trial::Trial(const Call& call, const MeasureOptions& options, const Communicator
   }
   step_ = static_cast<std::size_t>(static_cast<double>(copies_) * 0.618) | 1;
   while (std::gcd(step_, copies_) != 1) step_ += 2;
-  data_.emplace_back(call.collective, ranks_, call.type, call.op, 0);
-  for (int i = 1; i < options.checks; ++i) {
-    data_.emplace_back(call.collective, ranks_, call.type, call.op, static_cast<std::uint64_t>(i));
+  for (int i = 0; i < std::max(1, options.checks); ++i) {
+    data_.emplace_back(call.collective, ranks_, call.type, call.op,
+                       seed + static_cast<std::uint64_t>(i));
   }
 }
 
-template <class Last>
-bool Trial::arrive(Member& me, const Last& last) {
-  Told& mine = slots_[static_cast<std::size_t>(me.rank())].told;
+bool Trial::wait_for_all(Member& me) {
+  if (apart_ != nullptr) return apart_->barrier().ok();
+  return meet(slots_.data(), ranks_, me.rank(), patience_, &stopped_);
+}
+
+bool Trial::tell_all(Member& me) {
+  Told& mine = slot_of(me).told;
   mine.now = seconds_now();
   mine.interrupted = interruption() != 0;
-  if (apart_ == nullptr) return barrier_.arrive(last);
+  if (apart_ == nullptr) return wait_for_all(me);
   const auto all = gathered(*apart_, mine);
   if (!all.ok()) return false;
   for (std::size_t r = 0; r < slots_.size(); ++r) slots_[r].told = (*all)[r];
-  last();
-  return !barrier_.stopped();
+  return true;
 }
 
-bool Trial::arrive(Member& me) {
-  return arrive(me, [] {});
+void Trial::measure(Member& me, bool in_place) {
+  Slot& slot = slot_of(me);
+  slot.status = measure_one(me, in_place);
+  if (!slot.status.ok()) stopped_.store(true, std::memory_order_relaxed);
 }
 
-void Trial::play(Member& me, bool in_place) {
-  Slot& slot = slots_[static_cast<std::size_t>(me.rank())];
-  slot.status = play_one(me, slot, in_place);
-  if (!slot.status.ok()) barrier_.stop();
+void Trial::play(Member& me) {
+  Slot& slot = slot_of(me);
+  slot.status = check(me, ends(me.rank(), 0, false), data_[0]);
+  if (!slot.status.ok()) stopped_.store(true, std::memory_order_relaxed);
 }
 
 Status Trial::status() const {
+  bool interrupted = false;
   for (const Slot& slot : slots_) {
     if (!slot.status.ok() && slot.status.code() != Code::aborted) return slot.status;
+    interrupted = interrupted || slot.interrupted;
   }
-  return interrupted_ ? Status(Code::aborted, "a signal interrupted the measurement") : Status();
+  return interrupted ? Status(Code::aborted, "a signal interrupted the measurement") : Status();
 }
 
 Measured Trial::result() {
@@ -490,6 +526,18 @@ Measured Trial::result() {
     series->seconds = summarise(series->samples);
   }
   return std::move(measured_);
+}
+
+Workbench::Played Trial::played() const {
+  Workbench::Played played;
+  double begin = slots_.front().begin, end = slots_.front().end;
+  for (const Slot& slot : slots_) {
+    begin = std::min(begin, slot.begin);
+    end = std::max(end, slot.end);
+    played.wrong += slot.told.wrong;
+  }
+  played.seconds = end - begin;
+  return played;
 }
 
 BufferPair Trial::ends(Rank r, std::size_t turn, bool in_place) const {
@@ -507,19 +555,23 @@ BufferPair Trial::ends(Rank r, std::size_t turn, bool in_place) const {
   return e;
 }
 
-Status Trial::make_call(Member& me, const BufferPair& e) {
+Status Trial::make_call(Member& me, const BufferPair& e, bool back) {
   Call call = call_;
   call.in = e.input;
-  call.out = e.output;
-  Slot& slot = slots_[static_cast<std::size_t>(me.rank())];
-  return slot.perturbation ? me.call(call, *slot.perturbation) : me.call(call);
+  call.out = options_.to_and_fro ? e.input : e.output;
+  if (back) {
+    call.root = 1 - call.root;
+    call.peer = 1 - call.peer;
+  }
+  return delays_.empty() ? me.call(call)
+                         : me.call(call, delays_[static_cast<std::size_t>(me.rank())]);
 }
 
 double Trial::begin_batch(Rank r) const {
   const double begin = seconds_now();
   if (options_.skew <= 0) return begin;
   const double late = options_.skew * r / std::max(1, ranks_ - 1);
-  while (seconds_now() < begin + late) std::this_thread::yield();
+  while (seconds_now() < begin + late) sched_yield();
   return begin + options_.skew;
 }
 
@@ -544,133 +596,127 @@ double Trial::time_of_batch() const {
 }
 
 // The time of the finished batch decides the next step.
-void Trial::after_batch(Series& series) {
-  const auto is_interrupted = [](const Slot& slot) { return slot.told.interrupted; };
-  if (std::any_of(slots_.begin(), slots_.end(), is_interrupted)) {
-    interrupted_ = true;
-    return barrier_.stop();
+Status Trial::after_batch(Slot& slot, Progress& progress, Series& series) const {
+  const auto is_interrupted = [](const Slot& one) { return one.told.interrupted; };
+  slot.interrupted = std::any_of(slots_.begin(), slots_.end(), is_interrupted);
+  if (slot.interrupted) return stopped();
+  const double now = slots_.front().told.now;
+  const int calls = progress.size.calls;
+  const double seconds = time_of_batch() / calls;
+  if (!progress.begun) {
+    // Ten per cent more calls than needed.
+    if (!progress.size.settled) progress.size.learn(seconds, 1.1 * kShortestBatch, 1, kMostCalls);
+    if (progress.size.settled) progress.begun = now;
+    return {};
   }
-  const double seconds = time_of_batch();
-  if (!calibrated_) {
-    constexpr int kMostCalibrations = 8;
-    const bool fixed = options_.calls > 0 || options_.fresh;
-    calibrated_ = fixed || seconds >= kShortestBatch || calls_ >= kMostCalls ||
-                  ++calibrations_ >= kMostCalibrations;
-    if (!calibrated_) {
-      // Ten per cent more calls than needed, and at most 16 times as many after a single short
-      // batch.
-      const double factor = std::clamp(1.1 * kShortestBatch / std::max(seconds, 1e-9), 2.0, 16.0);
-      calls_ = std::min(kMostCalls, static_cast<int>(std::ceil(calls_ * factor)));
-    }
-    begun_ = slots_.front().told.now;
-    return;
-  }
-  series.samples.push_back(seconds / calls_);
+  series.samples.push_back(seconds);
   if (options_.each_rank) {
     series.of_rank.resize(slots_.size());
     for (std::size_t r = 0; r < slots_.size(); ++r) {
-      series.of_rank[r].push_back(slots_[r].told.seconds / calls_);
+      series.of_rank[r].push_back(slots_[r].told.seconds / calls);
     }
   }
-  const int batches = static_cast<int>(series.samples.size());
-  done_ = options_.batches > 0 ? batches >= options_.batches
-                               : batches >= MeasureOptions::kMostBatches ||
-                                     (batches >= MeasureOptions::kFewestBatches &&
-                                      slots_.front().told.now - begun_ > options_.seconds);
+  const int batches = ++progress.batches;
+  progress.done = options_.batches > 0 ? batches >= options_.batches
+                                       : batches >= MeasureOptions::kMostBatches ||
+                                             (batches >= MeasureOptions::kFewestBatches &&
+                                              now - *progress.begun > options_.seconds);
+  return {};
 }
 
-Status Trial::play_one(Member& me, Slot& slot, bool in_place) {
+Status Trial::measure_one(Member& me, bool in_place) {
   const Rank r = me.rank();
   const BufferRule& rule = rules_[static_cast<std::size_t>(r)];
-  Series& series = in_place ? measured_.in_place : measured_.out_of_place;
+  Slot& slot = slot_of(me);
+  Series series;
   std::size_t turn = 0;
+  Status status;
+  const auto call = [&] {
+    const bool back = options_.to_and_fro && turn % 2 != 0;
+    status = make_call(me, ends(r, turn++, in_place), back);
+    return status.ok();
+  };
+  const auto fill = [&] { data_[0].fill(goal_, layout_, r, ends(r, turn, in_place).input); };
+  const auto wait = [&] { return wait_for_all(me); };
+  const auto begin = [&] { return begin_batch(r); };
 
   // The ranks meet before calls: filling takes long and must not count as waiting.
-  data_[0].fill(goal_, layout_, r, ends(r, turn, in_place).input);
-  if (!arrive(me)) return stopped();
+  fill();
+  if (!wait()) return stopped();
   // The model's time is the time of one call alone, which is a warm-up.
   const int warmups = on_network_ ? std::max(1, options_.warmups) : options_.warmups;
   for (int i = 0; i < warmups; ++i) {
-    Status status = make_call(me, ends(r, turn++, in_place));
-    if (!status.ok()) return status;
+    if (!call()) return status;
     if (i == 0) slot.told.model_seconds = me.model_time();
   }
-  const bool together = arrive(me, [&] {
-    if (on_network_) {
-      double& seconds = series.model_seconds.emplace(0);
-      for (const Slot& one : slots_) seconds = std::max(seconds, one.told.model_seconds);
-    }
-    calls_ = options_.fresh ? 1 : std::max(1, options_.calls);
-    done_ = calibrated_ = false;
-    calibrations_ = 0;
-  });
-  if (!together) return stopped();
+  if (!tell_all(me)) return stopped();
+  if (on_network_) {
+    double& seconds = series.model_seconds.emplace(0);
+    for (const Slot& one : slots_) seconds = std::max(seconds, one.told.model_seconds);
+  }
 
-  while (!done_) {
-    const int calls = calls_;
+  Progress progress{.size = {.calls = options_.fresh ? 1 : std::max(1, options_.calls),
+                             .settled = options_.fresh || options_.calls > 0}};
+  while (!progress.done) {
+    std::optional<double> seconds;
     if (options_.fresh) {
-      const BufferPair e = ends(r, turn, in_place);
-      data_[0].fill(goal_, layout_, r, e.input);
-      if (!arrive(me)) return stopped();
-      const double begin = begin_batch(r);
-      Status status = make_call(me, e);
-      if (!status.ok()) return status;
-      slot.sink += read_result(e.output, rule.output_bytes);
-      slot.told.seconds = std::max(0.0, seconds_now() - begin);
-      ++turn;
-    } else {
-      const double begin = begin_batch(r);
-      for (int i = 0; i < calls; ++i) {
-        Status status = make_call(me, ends(r, turn++, in_place));
-        if (!status.ok()) return status;
-      }
-      slot.told.seconds = std::max(0.0, seconds_now() - begin);
+      const std::byte* const output = ends(r, turn, in_place).output;
+      seconds = time_fresh(fill, wait, begin, seconds_now, call, output, rule.output_bytes);
+    } else if (wait()) {
+      seconds = time_warm(begin, seconds_now, progress.size.calls, call);
     }
-    if (!arrive(me, [&] { after_batch(series); })) return stopped();
+    if (!seconds) return status.ok() ? stopped() : status;
+    slot.told.seconds = std::max(0.0, *seconds);
+    if (!tell_all(me)) return stopped();
+    status = after_batch(slot, progress, series);
+    if (!status.ok()) return status;
   }
 
   if (r == 0) {
-    Call call = call_;
+    Call plain = call_;
     const BufferPair e = ends(r, 0, in_place);
-    call.in = e.input;
-    call.out = e.output;
-    auto plan = me.plan_of(call);
+    plain.in = e.input;
+    plain.out = e.output;
+    auto plan = me.plan_of(plain);
     if (!plan.ok()) return plan.status();
     // "chain, P = 8, mailbox transport": the middle part is the algorithm's.
-    const std::size_t end = plan->find(" transport"), begin = plan->rfind(' ', end - 1) + 1;
+    const std::size_t end = plan->find(" transport"), start = plan->rfind(' ', end - 1) + 1;
     series.algorithm = plan->substr(0, plan->find(", "));
-    series.transport = plan->substr(begin, end - begin);
+    series.transport = plan->substr(start, end - start);
   }
+  series.calls = progress.size.calls;
   slot.told.wrong = 0;
-  Status status = check(me, slot, in_place, turn);
-  if (!status.ok()) return status;
-  const bool checked = arrive(me, [&] {
-    series.calls = calls_;
-    if (options_.checks == 0) return;
+  for (int i = 0; i < options_.checks; ++i) {
+    status = check(me, ends(r, turn, in_place), data_[static_cast<std::size_t>(i)]);
+    if (!status.ok()) return status;
+  }
+  if (options_.checks > 0) {
+    if (!tell_all(me)) return stopped();
     series.wrong = 0;
     for (const Slot& one : slots_) series.wrong += one.told.wrong;
-  });
-  return checked ? Status() : stopped();
-}
-
-Status Trial::check(Member& me, Slot& slot, bool in_place, std::size_t turn) {
-  const Rank r = me.rank();
-  const BufferRule& rule = rules_[static_cast<std::size_t>(r)];
-  const BufferPair e = ends(r, turn, in_place);
-  constexpr int kSpoilt = 0xa5;
-  for (int i = 0; i < options_.checks; ++i) {
-    const TestData& data = data_[static_cast<std::size_t>(i)];
-    if (rule.output_bytes > 0) std::memset(e.output, kSpoilt, rule.output_bytes);
-    if (rule.input_bytes > 0) data.fill(goal_, layout_, r, e.input);
-    if (!arrive(me)) return stopped();
-    Status status = make_call(me, e);
-    if (!status.ok()) return status;
-    if (rule.output_bytes > 0) slot.told.wrong += data.count_wrong(goal_, layout_, r, e.output);
+  }
+  // All ranks of this process have the same series.
+  if (apart_ != nullptr || r == 0) {
+    (in_place ? measured_.in_place : measured_.out_of_place) = std::move(series);
   }
   return {};
 }
 
-namespace {
+Status Trial::check(Member& me, const BufferPair& e, const TestData& data) {
+  const Rank r = me.rank();
+  const BufferRule& rule = rules_[static_cast<std::size_t>(r)];
+  Slot& slot = slot_of(me);
+  constexpr int kSpoilt = 0xa5;
+  if (rule.output_bytes > 0) std::memset(e.output, kSpoilt, rule.output_bytes);
+  if (rule.input_bytes > 0) data.fill(goal_, layout_, r, e.input);
+  if (!wait_for_all(me)) return stopped();
+  slot.begin = seconds_now();
+  Status status = make_call(me, e);
+  slot.end = seconds_now();
+  if (!status.ok()) return status;
+  if (rule.output_bytes > 0) slot.told.wrong += data.count_wrong(goal_, layout_, r, e.output);
+  return {};
+}
 
 // Twice the bytes of all last-level caches; a large guess if the machine does not report them.
 std::size_t beyond_cache(const Topology& topology) {
@@ -711,15 +757,15 @@ struct Workbench::State {
   std::optional<ProcessSeat> seat;     // without a network
   std::optional<ProcessSeat> network;  // for one measurement on a modelled network
   int networks = 0;                    // so far
+  std::uint64_t plays = 0;             // so far
   ProcessSeat& calls() { return network ? *network : *seat; }
-  const Communicator& ranks() { return team ? team->communicator() : *calls().communicator; }
+  Communicator& ranks() { return team ? team->communicator() : *calls().communicator; }
   std::vector<PortsInUse> ports;  // by rank, so far
   std::vector<Arena> arenas;
   std::vector<Payload<std::byte>> payloads;  // buffers of processes in shared memory
   bool shared_payloads = false;
   std::vector<BufferPair> buffers;
   BufferBytes region;
-  LatencyProbe probe{};
 };
 
 Workbench::Workbench(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -736,21 +782,28 @@ int Workbench::process_of(Rank r) const {
   return state_->team ? getpid() : state_->seat->places[static_cast<std::size_t>(r)].process;
 }
 
-const WaitPolicy& Workbench::wait_policy() const { return state_->ranks().wait_policy(); }
+Communicator& Workbench::communicator() const { return state_->ranks(); }
 
-Status Workbench::play(const std::function<void(Member&)>& f) {
+std::vector<Perturbation> perturbations(const std::optional<std::uint64_t>& seed, int ranks) {
+  std::vector<Perturbation> delays;
+  for (Rank r = 0; seed && r < ranks; ++r) delays.emplace_back(*seed, r);
+  return delays;
+}
+
+Status Workbench::run(const std::function<void(Member&)>& f) {
   if (state_->team) return state_->team->run(f);
   f(*state_->calls().member);
   return state_->calls().communicator->health();
 }
 
-std::size_t Workbench::memory_needed(const Options& options) {
+Status Workbench::check_memory(const Options& options, std::string_view who, std::size_t spare) {
   const BufferBytes region = region_bytes(options, Topology::detect());
   const auto total =
       (static_cast<unsigned __int128>(region.input) + region.output + options.buffers.output) *
       static_cast<unsigned>(options.team.ranks);
   constexpr auto kMost = static_cast<unsigned __int128>(std::numeric_limits<std::int64_t>::max());
-  return static_cast<std::size_t>(std::min(total, kMost));
+  return tools::check_memory(static_cast<std::size_t>(std::min(total, kMost)),
+                             "buffers and scratch", who, spare);
 }
 
 Result<std::unique_ptr<Workbench>> Workbench::create(const Options& options) {
@@ -787,7 +840,7 @@ Status Workbench::allocate(const Topology& topology) {
   // Each rank touches its memory first, so that no page is the kernel's shared zero page.
   std::mutex mutex;
   Status failure;
-  Status run = play([&](Member& me) {
+  Status done = run([&](Member& me) {
     BufferPair& mine = state->buffers[static_cast<std::size_t>(me.rank())];
     Arena& arena = state->arenas[static_cast<std::size_t>(me.rank())];
     const BufferBytes& region = state->region;
@@ -812,7 +865,7 @@ Status Workbench::allocate(const Topology& topology) {
     if (region.input > 0) std::memset(mine.input, 0, region.input);
     if (region.output > 0) std::memset(mine.output, 0, region.output);
   });
-  return failure.ok() ? run : failure;
+  return failure.ok() ? done : failure;
 }
 
 Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& options) {
@@ -820,7 +873,9 @@ Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& opti
   if (!valid.ok()) return valid;
   const bool on_network = state_->options.network != nullptr;
   Member* const apart = state_->seat ? &*state_->seat->member : nullptr;
-  Trial trial(call, options, state_->ranks(), apart, on_network, state_->buffers, state_->region);
+  std::vector<Perturbation> delays = perturbations(options.perturb, state_->ranks().ranks());
+  Trial trial(call, options, state_->ranks(), apart, on_network, state_->buffers, state_->region,
+              delays);
   for (const bool in_place : {false, true}) {
     if (options.in_place.value_or(in_place) != in_place) continue;
     if (on_network && apart != nullptr) {
@@ -835,10 +890,10 @@ Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& opti
       if (!anew.ok()) return anew.status();
       state_->team = std::move(*anew);
     }
-    Status run = play([&](Member& me) { trial.play(me, in_place); });
+    Status done = run([&](Member& me) { trial.measure(me, in_place); });
     Status own = trial.status();
     if (!own.ok()) return own;
-    if (!run.ok()) return run;
+    if (!done.ok()) return done;
     add_ports_in_use(state_->ranks(), state_->ports);
   }
   Result<Measured> measured = trial.result();
@@ -846,21 +901,34 @@ Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& opti
   return measured;
 }
 
-Result<double> Workbench::probe_latency() {
-  const std::vector<RankReport> all = places();
-  if (all.size() < 2 || !state_->team) return 0.0;
-  const RankReport &a = all[0], &b = all[1];
+Result<Workbench::Played> Workbench::play(const Call& call, std::span<Perturbation> delays) {
+  state_->ranks().restart_model_time();
+  const bool on_network = state_->options.network != nullptr;
+  Trial trial(call, {}, state_->ranks(), nullptr, on_network, state_->buffers, state_->region,
+              delays, ++state_->plays);
+  Status done = run([&](Member& me) { trial.play(me); });
+  Status own = trial.status();
+  if (!own.ok()) return own;
+  if (!done.ok()) return done;
+  return trial.played();
+}
+
+Result<double> probe_latency(Team& team) {
+  const std::vector<RankReport> all = team.report();
+  if (all.size() < 2) return 0.0;
   // On one CPU the two ranks would hand over time slices.
+  const RankReport &a = all[0], &b = all[1];
   const bool apart = a.place.cpu >= 0 && b.place.cpu >= 0 && a.place.cpu != b.place.cpu &&
                      !a.pin.refused() && !b.pin.refused();
   if (!apart) return 0.0;
+  LatencyProbe probe;
   double ns = 0;
-  Status run = play([&](Member& me) {
+  Status done = team.run([&](Member& me) {
     if (me.rank() > 1) return;
-    const double mine = state_->probe.play(me.rank());
+    const double mine = probe.play(me.rank());
     if (me.rank() == 0) ns = mine;
   });
-  if (!run.ok()) return run;
+  if (!done.ok()) return done;
   return ns;
 }
 
@@ -870,12 +938,13 @@ Result<Measured> Workbench::measure_steady(const Call& call, const MeasureOption
     Result<Measured> measured;
     LatencyBracket bracket{};
   };
+  const auto probe = [&] { return state_->team ? probe_latency(*state_->team) : 0.0; };
   const auto once = [&]() -> Bracketed {
-    const auto before = probe_latency();
+    const auto before = probe();
     if (!before.ok()) return {before.status()};
     auto measured = measure(call, options);
     if (!measured.ok()) return {measured.status()};
-    const auto after = probe_latency();
+    const auto after = probe();
     if (!after.ok()) return {after.status()};
     return {std::move(measured), {.before_ns = *before, .after_ns = *after}};
   };

@@ -1,16 +1,15 @@
-// Workbench and Stage measure and check real collectives on pinned threads or processes. Their
-// parts are the seat of a process rank, the barrier of the measuring ranks and the test data.
+// Workbench measures, plays and checks real collectives on pinned threads or in pinned processes.
+// Its parts are the seat of a process rank and the test data; harness.h has the method.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <thread>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
@@ -18,11 +17,10 @@
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
 #include "engine/base/statistics.h"
-#include "engine/cli/probe.h"
+#include "engine/cli/harness.h"
 #include "engine/network/wall.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/plan.h"
-#include "engine/run/wait.h"
 #include "numa/memory.h"
 
 namespace rankine::tools {
@@ -32,81 +30,6 @@ namespace rankine::tools {
 struct ProcessRank {
   Rank rank = 0;
   std::string name;  // all ranks meet under this name
-};
-
-struct ProcessSeat {
-  std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<Member> member;
-  struct Place {
-    RankReport report;
-    int process = 0;
-  };
-  std::vector<Place> places;  // all ranks; empty on a modelled network, where gathering takes time
-};
-
-// Pins the calling thread, and waits for the other ranks. Errors: Communicator's errors, an invalid
-// placement, and errors that another process reports.
-Result<ProcessSeat> sit_down(const TeamOptions& options, const ProcessRank& process);
-
-// Gathers one value from each rank, ordered by rank. All ranks must call it.
-template <class Plain>
-Result<std::vector<Plain>> gathered(Member& me, const Plain& mine) {
-  std::vector<Plain> all(static_cast<std::size_t>(me.ranks()));
-  Status status = me.call({.collective = Collective::all_gather,
-                           .in = &mine,
-                           .out = all.data(),
-                           .count = sizeof(Plain),
-                           .type = DataType::u8});
-  if (!status.ok()) return status;
-  return all;
-}
-
-// RankBarrier is a barrier for the measuring ranks: the last rank to arrive runs a function for
-// all, then all ranks go on at once.
-
-class RankBarrier {
- public:
-  // spins: how often a waiting rank looks before it begins to yield its core; few where ranks
-  // outnumber cores.
-  RankBarrier(int ranks, int spins) : ranks_(static_cast<std::uint32_t>(ranks)), spins_(spins) {}
-
-  // Calls last() on the rank that arrives last; all ranks see the writes of last(). Returns false
-  // after stop().
-  template <class Last>
-  bool arrive(const Last& last) {
-    const std::uint32_t turn = turn_.load(std::memory_order_relaxed);  // fixed until all arrive
-    // Acquire: the last rank sees the other ranks' writes. Release: pairs with that acquire.
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == ranks_) {
-      last();
-      arrived_.store(0, std::memory_order_relaxed);
-      turn_.store(turn + 1, std::memory_order_release);  // pairs with the loop below
-      return !stopped_.load(std::memory_order_relaxed);
-    }
-    // Acquire: pairs with the last rank's store.
-    for (int i = 0; turn_.load(std::memory_order_acquire) == turn; ++i) {
-      if (stopped_.load(std::memory_order_relaxed)) return false;
-      if (i < spins_) {
-        pause_cpu();
-      } else {
-        std::this_thread::yield();
-      }
-    }
-    return !stopped_.load(std::memory_order_relaxed);
-  }
-  bool arrive() {
-    return arrive([] {});
-  }
-
-  // Ends all present and future waits. Callable from any thread.
-  void stop() { stopped_.store(true, std::memory_order_relaxed); }
-  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
-
- private:
-  const std::uint32_t ranks_;
-  const int spins_;
-  alignas(64) std::atomic<std::uint32_t> arrived_{0};
-  alignas(64) std::atomic<std::uint32_t> turn_{0};
-  alignas(64) std::atomic<bool> stopped_{false};
 };
 
 // TestData makes inputs for which every rank can check the result exactly, in any order of
@@ -148,28 +71,22 @@ class TestData {
 
 // Workbench measures and checks real collectives on pinned threads or in pinned processes.
 //
-// Method. All ranks loop inside one Team::run. After the warm-up calls come batches: the ranks meet
-// at a barrier, each reads the clock, makes the batch's calls and reads the clock again. The time
-// of a batch is the longest time of any rank (MeasureOptions::of_ranks can change that); a sample
-// is that time divided by the calls. A batch holds as many calls as take 20 us, so that reading the
-// clock (20 to 30 ns) does not count.
+// Method (harness.h). All ranks loop inside one Team::run. After the warm-up calls come batches:
+// the ranks meet, each times the batch, and all read the times of all, from which each derives the
+// same next step. The time of a batch is the longest time of any rank (MeasureOptions::of_ranks can
+// change that); a sample is that time divided by the calls. A batch holds as many calls as take 20
+// us, so that reading the clock (20 to 30 ns) does not count.
 //
 // Afterwards buffers are filled with TestData, the output is spoilt, and one more call is checked
 // element by element on every rank.
 //
-// fresh: every batch is one call. Before it each rank rewrites its input, untimed, and the time
-// covers the call and one read of the result, like a program that computes and uses the data.
+// fresh: every batch is one call.
 // On a modelled network (TeamOptions::network) all ranks begin the first call at the network's time
 // 0, and the first call also reports its model time; each measurement gets a separate team with a
 // separate clock. Batches are still timed in real time, with calls that keep the network's clock.
 //
 // off_cache: calls rotate over more memory than all last-level caches hold, in an order that
 // prefetchers do not guess.
-
-// Reads the monotonic clock.
-inline double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // How the time of a batch follows from the ranks' times; values are nccl-tests' numbers for
 // --average.
@@ -183,6 +100,9 @@ struct MeasureOptions {
   double seconds = 0.15;  // for batches = 0
   bool fresh = false;
   bool off_cache = false;
+  // Among two ranks, out of place: every other call swaps root and peer, and both ranks keep their
+  // data in one buffer, so each call begins with what the call before has brought.
+  bool to_and_fro = false;
   std::optional<bool> in_place{};          // one place only; none: both
   std::optional<std::uint64_t> perturb{};  // a seed: ranks are delayed at random
                                            // (engine/network/wall.h)
@@ -217,13 +137,20 @@ struct Measured {
 };
 
 // The machine's latency before and after a measurement, and the number of repetitions because the
-// latency moved (probe.h).
+// latency moved (harness.h).
 struct LatencyBracket {
   double before_ns = 0, after_ns = 0;  // 0: ranks 0 and 1 do not have two CPUs
   int repeats = 0;
   double drift() const { return tools::drift({before_ns, after_ns}); }
   bool steady() const { return drift() <= kSteady; }
 };
+
+// One-way latency of a cache line between ranks 0 and 1, in ns; 0 unless the two are pinned to two
+// CPUs. Errors: Team::run's.
+Result<double> probe_latency(Team& team);
+
+// The delays of all ranks, by rank; empty without a seed.
+std::vector<Perturbation> perturbations(const std::optional<std::uint64_t>& seed, int ranks);
 
 // Bytes of the buffers of one rank, the largest over all ranks; unaligned buffers need additional
 // bytes equal to their shift.
@@ -245,9 +172,10 @@ class Workbench {
     bool shared_payloads = false;  // CallOptions::shared_payloads of all calls
   };
 
-  // Memory that create() will take for buffers, over all ranks, and once more the outputs for the
-  // scratch of algorithms. Saturates instead of overflowing.
-  static std::size_t memory_needed(const Options& options);
+  // Checks that the machine has memory for the buffers, over all ranks, and once more the outputs
+  // for the scratch of algorithms, besides `spare` bytes. out_of_memory names `who` and the memory
+  // needed.
+  static Status check_memory(const Options& options, std::string_view who, std::size_t spare = 0);
 
   // Errors: Team's or Communicator's errors, and insufficient memory.
   static Result<std::unique_ptr<Workbench>> create(const Options& options);
@@ -255,7 +183,7 @@ class Workbench {
 
   std::vector<RankReport> places() const;  // of all ranks
   int process_of(Rank r) const;
-  const WaitPolicy& wait_policy() const;
+  Communicator& communicator() const;  // of the calls; on a network until the next measurement
 
   // The call gives collective, count, type, op, root, peer and options; the workbench provides the
   // buffers. Errors: the call's errors, and `aborted` if a signal interrupts between two batches
@@ -266,70 +194,22 @@ class Workbench {
   Result<Measured> measure_steady(const Call& call, const MeasureOptions& options,
                                   LatencyBracket& bracket);
 
-  // One-way latency of a cache line between ranks 0 and 1, in ns (probe.h); 0 unless the two ranks
-  // are pinned to two CPUs. Errors: Team::run's errors.
-  Result<double> probe_latency();
+  // One call of all ranks, at the beginning of the model's time, each with other data. Every
+  // element of every output is checked. `delays`: by rank, or empty. Among threads only. Errors: as
+  // measure().
+  struct Played {
+    double seconds = 0;  // from the first rank's begin to the last rank's end
+    std::int64_t wrong = 0;
+  };
+  Result<Played> play(const Call& call, std::span<Perturbation> delays = {});
 
  private:
   struct State;
   explicit Workbench(std::unique_ptr<State> state);
   Status allocate(const Topology& topology);
   // Runs f on every rank of this process, at once.
-  Status play(const std::function<void(Member&)>& f);
+  Status run(const std::function<void(Member&)>& f);
   std::unique_ptr<State> state_;
-};
-
-// Stage plays one collective with real data on pinned threads, any number of times, at full speed
-// or on a modelled network.
-
-class Stage {
- public:
-  // The call gives collective, count, type, op, root, peer and options; the stage provides the
-  // buffers. The network, if any, comes from `options`, never from RANKINE_NETWORK. Errors: Team's
-  // errors, and insufficient memory.
-  static Result<std::unique_ptr<Stage>> create(const TeamOptions& options, const Call& call);
-  // Checks that the machine has memory for the buffers; out_of_memory names the memory needed.
-  static Status check_memory(const Call& call, int ranks);
-
-  // One call on all ranks, at the beginning of the model's time. Every element of every output is
-  // checked, and each call has different data.
-  struct Played {
-    double seconds = 0;  // from the first rank's begin to the last rank's end
-    std::int64_t wrong = 0;
-  };
-  Result<Played> play();
-
-  // From now on ranks are delayed at random (engine/network/wall.h).
-  void perturb(std::uint64_t seed);
-  std::int64_t delays() const;  // number of delays so far
-
-  // For a stage at full speed: the demands of a wall clock on this machine. All ranks' threads
-  // sleep at once, and the call is played a few times. Both arguments are model times in seconds.
-  Result<WallDemands> demands(double total, double least);
-
-  Team& team() { return *team_; }
-
- private:
-  struct alignas(64) Seat {
-    std::byte* input = nullptr;
-    std::byte* output = nullptr;
-    std::size_t input_bytes = 0, output_bytes = 0;
-    std::int64_t begin_ns = 0, end_ns = 0, wrong = 0;
-    Status status;
-    std::unique_ptr<Perturbation> perturbation{};
-  };
-
-  Stage(std::unique_ptr<Team> team, const Call& call);
-  Status allocate();
-  Result<std::vector<double>> wake_ups();  // how late, in seconds
-
-  std::unique_ptr<Team> team_;
-  const Call call_;
-  const CollectiveSpec goal_;
-  const Layout layout_;
-  std::vector<Arena> arenas_;
-  std::vector<Seat> seats_;
-  std::uint64_t seed_ = 1;
 };
 
 }  // namespace rankine::tools

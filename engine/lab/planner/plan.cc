@@ -163,10 +163,10 @@ Result<Fabric> network_of(const std::vector<CostPoint>& points) {
 }  // namespace
 
 Result<Machine> measure_machine() {
+  const auto points = measure_costs(kFitSeconds);
+  if (!points.ok()) return points.status();
   auto team = Team::create({.ranks = kRanks, .tuned = false});
   if (!team.ok()) return team.status();
-  const auto points = measure_costs(**team, kFitSeconds);
-  if (!points.ok()) return points.status();
   auto network = network_of(*points);
   if (!network.ok()) {
     return Status{network.status().code(),

@@ -293,7 +293,10 @@ Result<std::vector<PlayedCollective>> play_collectives(const StepPlan& plan,
     const Call call{.collective = Collective::all_reduce,
                     .count = static_cast<std::size_t>(buffers.back().bytes),
                     .type = DataType::u8};
-    if (Status s = Stage::check_memory(call, plan.mapping.ranks()); !s.ok()) return s;
+    const int ranks = plan.mapping.ranks();
+    Status memory = Workbench::check_memory(
+        {.team = {.ranks = ranks}, .buffers = buffer_bytes(call, ranks)}, counted(ranks, "rank"));
+    if (!memory.ok()) return memory;
   }
   std::vector<PlayedCollective> played;
   std::optional<Player> player;

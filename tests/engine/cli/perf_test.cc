@@ -16,14 +16,15 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/base/parallel.h"
 #include "engine/base/statistics.h"
+#include "engine/cli/harness.h"
 #include "engine/cli/perf.h"
-#include "engine/cli/probe.h"
 #include "engine/cli/question.h"
 #include "engine/cli/workbench.h"
 #include "engine/run/kernels/reduce.h"
@@ -403,20 +404,66 @@ TEST(Metrics, FollowNcclTests) {
   EXPECT_EQ(count_for(Collective::all_reduce, 4, 0, 4), 0U);
 }
 
-TEST(RankBarrier, TheLastActsBeforeAnybodyGoesOn) {
+// Plain values, so that only the barrier can order a rank's reads after the others' writes.
+TEST(Harness, RanksMeetUntilOneStops) {
+  struct Seat : Arrival {
+    int value = 0;
+  };
   constexpr int kRanks = 4, kTurns = 200;
-  RankBarrier barrier(kRanks, 4);
-  int value = 0;  // written by one, read by all, guarded by the meeting
-  std::atomic<int> bad{0};
-  on_threads(kRanks, [&](Rank) {
-    for (int turn = 1; turn <= kTurns; ++turn) {
-      if (!barrier.arrive([&] { value = turn; }) || value != turn) ++bad;
-      if (!barrier.arrive()) ++bad;
-    }
-  });
+  std::vector<Seat> seats(kRanks);
+  std::atomic<bool> is_stopped{false};
+  std::atomic<int> bad{0}, done{0};
+  const auto arrive = [&](int r) {
+    return meet(seats.data(), kRanks, r, SpinBudget(4), &is_stopped);
+  };
+  std::vector<std::thread> threads;
+  for (int r = 0; r < kRanks; ++r) {
+    threads.emplace_back([&, r] {
+      for (int turn = 1; turn <= kTurns; ++turn) {
+        seats[static_cast<std::size_t>(r)].value = turn;
+        if (!arrive(r)) ++bad;
+        for (const Seat& seat : seats) bad += seat.value != turn;
+        if (!arrive(r)) ++bad;
+      }
+      ++done;
+      if (r > 0 && arrive(r)) ++bad;  // rank 0 never comes
+    });
+  }
+  while (done != kRanks) std::this_thread::yield();
+  is_stopped = true;
+  for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(bad, 0);
-  RankBarrier stopped(2, 4);
-  on_threads(1, [&](Rank) { EXPECT_FALSE(stopped.arrive()); }, [&] { stopped.stop(); });
+}
+
+// A clock that counts the events.
+TEST(Harness, FreshTimesCoverTheCallAndTheReadingOnly) {
+  std::string events;
+  const auto event = [&](char name) { return [&, name] { events += name; }; };
+  const auto clock = [&] { return events += 't', static_cast<int>(events.size()); };
+  const char result[8] = {};
+  EXPECT_EQ(time_fresh(event('w'), event('m'), clock, clock, event('c'), result, sizeof(result)),
+            2);
+  EXPECT_EQ(events, "wmtct");
+  const auto fails = [] { return false; };
+  EXPECT_EQ(time_fresh(event('w'), fails, clock, clock, event('c'), result, 1), std::nullopt);
+  EXPECT_EQ(time_warm(clock, clock, 2, fails), std::nullopt);
+  EXPECT_EQ(events, "wmtctwt");
+  EXPECT_EQ(time_warm(clock, clock, 3, event('c')), 4);
+  EXPECT_EQ(events, "wmtctwttccct");
+}
+
+TEST(Harness, BatchesGrowUntilTheyAreLongEnough) {
+  const auto steps = [](double per_call, int least, int most) {
+    std::vector<int> calls;
+    for (BatchSize size; !size.settled; calls.push_back(size.calls)) {
+      size.learn(size.calls == 1 ? 100 * per_call : per_call, 1000, least, most);
+    }
+    return calls;
+  };
+  EXPECT_EQ(steps(1, 1, 9999), (std::vector<int>{8, 64, 1000}));
+  EXPECT_EQ(steps(50, 1, 9999), (std::vector<int>{1}));  // the first call is long enough
+  EXPECT_EQ(steps(8, 3, 9999), (std::vector<int>{3, 24, 125, 125}));
+  EXPECT_EQ(steps(0, 1, 500), (std::vector<int>{8, 64, 500}));
 }
 
 // Reads every byte of a result once, at any alignment and by every width of vectors.

@@ -1,21 +1,107 @@
-// LatencyProbe measures the machine's present state: the one-way latency of a cache line between
-// two cores. The header also declares read_result(), one read of a result.
+// The measuring harness: how calls among ranks are timed. The command line (perf, tune, run) and
+// bench share these definitions. Header only, of the standard library and a pause of the processor,
+// because MPI's compilers compile it too (bench/rivals).
 //
-// A virtual machine may move its cores between two rounds of a measurement, which changes the time
-// of small messages by a factor of 2 to 6. Therefore this probe brackets a measurement, and the
-// measurement is repeated if the latency has changed.
+//   ranks       threads, or processes that share memory, meet at a flat barrier: meet(). Processes
+//               without shared memory meet by calls of the engine (workbench.cc).
+//   warm        time_warm(): buffers stay untouched, and the calls of a batch run back to back.
+//   fresh       time_fresh(): each rank writes its input anew, the ranks meet, and the time covers
+//               one call and one read of its result, like a program that computes and uses the
+//               data.
+//   batches     BatchSize: as many calls as take the time that a clock needs to be exact.
+//   judgement   the longest time of any rank is the time of a batch (RankTime has the others); of
+//               the batches engine/base/statistics.h takes a median or the mean of the middle half.
+//   machine     LatencyProbe and calmest(): a virtual machine may move its cores between two rounds
+//               of a measurement, which changes the time of small messages by a factor of 2 to 6.
+//               A probe brackets a measurement, which is repeated if the latency has changed.
 #pragma once
+
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "engine/run/machine.h"
+
 namespace rankine::tools {
 
+inline constexpr std::size_t kLine = 128;  // two cache lines: hardware fetches them in pairs
+
+// Reads the monotonic clock.
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// A wait looks at a word again and again, with a pause after each of the first looks; after each
+// further look it yields the core.
+class SpinBudget {
+ public:
+  static constexpr std::uint64_t kNeverYields = ~std::uint64_t{0};
+
+  explicit SpinBudget(std::uint64_t looks) noexcept : left_(looks) {}
+  void wait() noexcept {
+    if (left_ == 0) {
+      sched_yield();
+    } else {
+      --left_;
+      pause_cpu();
+    }
+  }
+
+ private:
+  std::uint64_t left_;
+};
+
+// A rank's line at the barrier.
+struct alignas(kLine) Arrival {
+  std::atomic<std::uint64_t> arrived{0};
+};
+
+// The barrier of the measuring ranks: returns when all of them have called it, or false after
+// `stopped`. Each rank counts on its own line, and no line holds an address, so threads and
+// processes that share the memory meet alike. What a rank wrote before is visible to all after.
+// Seat derives from Arrival.
+template <class Seat>
+bool meet(Seat* seats, int ranks, int rank, const SpinBudget& patience,
+          const std::atomic<bool>* stopped = nullptr) noexcept {
+  const std::uint64_t turn = seats[rank].arrived.load(std::memory_order_relaxed) + 1;
+  seats[rank].arrived.store(turn, std::memory_order_release);  // pairs with the acquire below
+  for (int peer = 0; peer < ranks; ++peer) {
+    SpinBudget left = patience;
+    while (seats[peer].arrived.load(std::memory_order_acquire) < turn) {
+      if (stopped != nullptr && stopped->load(std::memory_order_relaxed)) return false;
+      left.wait();
+    }
+  }
+  return stopped == nullptr || !stopped->load(std::memory_order_relaxed);
+}
+
+// The number of calls of a batch that takes about `target`, found batch by batch. The first calls
+// may take a hundred times longer than later ones, so growth is bounded and an early plan is not
+// final.
+struct BatchSize {
+  int calls = 1;
+  bool settled = false;
+
+  // A batch took `per_call`, in the unit of `target`.
+  void learn(double per_call, double target, int least, int most) {
+    constexpr int kFinal = 64, kGrowth = 8;
+    const double wanted = std::round(target / std::max(per_call, target * 1e-9));
+    const int planned = static_cast<int>(std::clamp<double>(wanted, least, most));
+    settled = calls >= planned || calls >= kFinal;
+    calls = settled ? planned : std::min(kGrowth * calls, planned);
+  }
+};
+
+// The measure of the machine's state: the one-way latency of a cache line between two cores.
 class LatencyProbe {
  public:
   // Called by two threads at once, on two cores, with side 0 and side 1: both spin, so on one core
@@ -45,8 +131,6 @@ class LatencyProbe {
   }
 
  private:
-  static constexpr std::size_t kLine = 128;  // two cache lines: hardware fetches them in pairs
-
   void await(std::uint64_t value) noexcept {
     while (ball_.load(std::memory_order_acquire) != value) {  // pairs with the other side's store
     }
@@ -80,12 +164,11 @@ auto calmest(Once&& once, DriftOf&& drift_of, int& repeats) {
   return best;
 }
 
-// Reads a result once, as a program that uses it does: for timing a call and the use of its result
-// (perf --fresh, bench/rivals).
+// Reads a result once, as a program that uses it does.
 //
 // Four sums in the widest vectors of the machine, side by side: reading dominates the time, not
 // adding. (A loop whose sums the compiler keeps in memory reads 15 GB/s; this loop reads 70 GB/s
-// from the other core's cache.) Needs only this header.
+// from the other core's cache.)
 
 namespace read_result_detail {
 
@@ -156,6 +239,45 @@ inline std::uint64_t read_result(const void* memory, std::size_t bytes) {
 #else
   return read_result_detail::sum_of<read_result_detail::Words2>(from, bytes);
 #endif
+}
+
+// Calls f; a function without a result cannot fail.
+template <class F>
+bool succeeds(const F& f) {
+  if constexpr (std::is_void_v<decltype(f())>) {
+    f();
+    return true;
+  } else {
+    return f();
+  }
+}
+
+// The time of `calls` calls back to back; none if call() returns false. begin() and now() read the
+// clock; begin() may first delay the rank.
+template <class Begin, class Now, class Call>
+auto time_warm(const Begin& begin, const Now& now, int calls, const Call& call)
+    -> std::optional<std::decay_t<decltype(now() - begin())>> {
+  const auto from = begin();
+  for (int i = 0; i < calls; ++i) {
+    if (!succeeds(call)) return std::nullopt;
+  }
+  return now() - from;
+}
+
+// The time of one call and one read of its result. Before it, untimed, write() writes this rank's
+// input and wait() returns when all ranks have written theirs. None if wait() or call() returns
+// false.
+template <class Write, class Wait, class Begin, class Now, class Call>
+auto time_fresh(const Write& write, const Wait& wait, const Begin& begin, const Now& now,
+                const Call& call, const void* result, std::size_t bytes)
+    -> std::optional<std::decay_t<decltype(now() - begin())>> {
+  write();
+  if (!succeeds(wait)) return std::nullopt;
+  const auto from = begin();
+  if (!succeeds(call)) return std::nullopt;
+  const std::uint64_t sum = read_result(result, bytes);
+  asm volatile("" : : "r"(sum));  // no compiler may leave out the reading
+  return now() - from;
 }
 
 }  // namespace rankine::tools
