@@ -383,8 +383,10 @@ void write_json(const FlightRecord& record, const std::function<void(std::string
     for (std::size_t i = 0; i < kTrialClasses; ++i) {
       const FormFigures& trial = of_rank.trials[i];
       if (trial.took_ns[0] == 0) continue;
-      rank["trials"].push_back({{"bytes", std::size_t{1024} << i / 2},
-                                {"in_place", i % 2 == 1},
+      const TrialKind& kind = kTrialKinds[i / kTrialSizes];
+      rank["trials"].push_back({{"collective", name_of(kind.collective)},
+                                {"bytes", std::size_t{1024} << i % kTrialSizes},
+                                {"in_place", kind.in_place},
                                 {"first_us", microseconds(trial.took_ns[0])},
                                 {"second_us", microseconds(trial.took_ns[1])},
                                 {"form", trial.takes_second ? "second" : "first"}});

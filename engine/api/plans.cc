@@ -325,25 +325,34 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
 
 Status PlanMaker::add_form(const CompileRequest& request, std::size_t m, Compiled& compiled) const {
   if (request.staged || request.transport || network != nullptr || wire != nullptr ||
-      compiled.in_f32) {
+      compiled.in_f32 || compiled.plan.stages) {
     return {};
   }
-  const auto form = trial_form(request.algorithm->collective, ranks, m, request.buffers,
-                               compiled.plan.transport, request.costs);
+  const bool stores = std::ranges::any_of(compiled.plan.rank, [](const RankPlan& rank) {
+    return std::ranges::any_of(rank.ops, [](const Op& op) { return op.copies > 0; });
+  });
+  const auto form = trial_form({request.algorithm, compiled.plan.transport, stores}, ranks, m,
+                               request.buffers, request.costs);
   if (!form) return {};
   CompileRequest other = request;
   other.algorithm = form->algorithm;
   other.params = other.algorithm->only_taken(request.params);
   other.transport = form->transport;
+  other.pushes = form->stores;
+  other.costs.split_copies_min_bytes = form->stores ? kCacheLine : m + 1;
   // The sum by rank; other sums have other bits.
   other.bracket = Bracket::flat;
   auto second = compile(other);
   if (!second.ok()) {
     return second.status().code() == Code::invalid_argument ? Status() : second.status();
   }
-  if (compiled.brackets.flat == second->brackets.flat) {
+  if (compiled.brackets.flat == second->brackets.flat && !second->plan.stages) {
+    if (form->algorithm == request.algorithm && form->transport == compiled.plan.transport) {
+      second->plan.algorithm += form->stores ? " by stores" : " by reads";
+    }
+    const TrialKind kind{form->algorithm->collective, request.buffers == Buffers::in_place};
     compiled.plan = with_second_form(std::move(compiled.plan), std::move(second->plan),
-                                     trial_class(m, request.buffers == Buffers::in_place));
+                                     *trial_class(kind, m));
   }
   return {};
 }

@@ -66,10 +66,10 @@ constexpr CostField kFields[] = {
                   "the most data, in whole cache lines, that one rank sends to several others by "
                   "mailboxes, if each rank has a core"),
     {"trial_min_bytes", "", bytes, &Costs::trial_min_bytes, 1, kMostBytes,
-     "the smallest vector of an all-reduce between two threads with a core each for which they "
-     "measure whether to read it in place"},
+     "the smallest call among at most `fixed_board_max_ranks` threads for which they measure "
+     "whether to post data or to read them in place"},
     {"trial_max_bytes", "", bytes, &Costs::trial_max_bytes, 0, std::size_t{128} << 10,
-     "the largest such vector; 0: no trials"},
+     "the largest such call; 0: no trials"},
     RANKINE_FIELD(push_max_ranks, push_ranks, ranks, 1, kAnyCount,
                   "the largest number of ranks for which the rank that adds up a part of an "
                   "all-reduce stores it in all outputs"),
@@ -146,7 +146,6 @@ Costs shared_core_costs(Costs costs) {
   costs.board_read_max_bytes = kMostBytes;
   costs.mailbox_fanout_max_bytes = kMostBytes;
   costs.fetch_max_bytes = 0;
-  costs.trial_max_bytes = 0;
   return costs;
 }
 

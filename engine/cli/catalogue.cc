@@ -19,7 +19,6 @@
 #include "algorithms/schedule/combine.h"
 #include "algorithms/torus.h"
 #include "engine/api/check.h"
-#include "engine/api/communicator_state.h"
 #include "engine/api/environment.h"
 #include "engine/api/plans.h"
 #include "engine/api/tuning/choose.h"
@@ -27,6 +26,7 @@
 #include "engine/cli/console.h"
 #include "engine/cli/drawing.h"
 #include "engine/cli/judge.h"
+#include "engine/cli/machine.h"
 #include "engine/cli/table.h"
 #include "engine/cli/text.h"
 #include "engine/cli/tool.h"
@@ -363,26 +363,6 @@ Table ops_table(const Plan& plan, Rank rank) {
 // variables of the environment change nothing.
 Result<std::unique_ptr<CachedPlan>> plan_of(const ShowOptions& options, const Algorithm& entry,
                                             const Params& params) {
-  const Costs costs;
-  const Environment environment;
-  const std::vector<int> levels;
-  const std::function<Status()> may_go_on;
-  const MailboxShape mail = mailbox_shape(params.ranks);
-  const PlanMaker maker{.ranks = params.ranks,
-                        .costs = costs,
-                        .forced = environment,
-                        .slot_payload = payload_of(mail.stride),
-                        .mailbox_capacity = static_cast<int>(mail.slots / 2),
-                        .ports = options.ports.value_or(0),
-                        .most_plan_bytes = CommunicatorOptions{}.plan_bytes,
-                        .levels = levels,
-                        .tuning = nullptr,
-                        .order = std::nullopt,
-                        .network = nullptr,
-                        .timed = false,
-                        .processes = nullptr,
-                        .wire = nullptr,
-                        .may_go_on = may_go_on};
   Call call{.collective = entry.collective, .root = params.root, .peer = params.peer};
   call.count = count_for(entry.collective, params.ranks, options.bytes.value_or(kShownBytes),
                          size_of(call.type));
@@ -394,7 +374,7 @@ Result<std::unique_ptr<CachedPlan>> plan_of(const ShowOptions& options, const Al
   set_parameters(params, call.options);
   call.options.algorithm = entry.name;
   call.options.transport = options.transport;
-  return maker.make(PlanKey(call));
+  return plan_among(params.ranks, call, {}, {}, nullptr, options.ports.value_or(0));
 }
 
 Result<Exit> show_plan(const ShowOptions& options, const Algorithm& entry, const Params& params,

@@ -17,6 +17,7 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
+#include "engine/api/plans.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/api/tuning/tuning.h"
 #include "engine/base/files.h"
@@ -123,7 +124,8 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
         environment_variable("RANKINE_NETWORK")));
   }
   const TuningTable* table = machine_tuning();
-  const Costs costs = costs_among(a.ranks, machine_costs());
+  Costs costs = costs_among(a.ranks, machine_costs());
+  if (!environment->trials) costs.trial_max_bytes = 0;
   const Choice chosen =
       rankine::choose(a.collective, a.ranks, a.bytes, Buffers::apart, table, costs);
   const TuningRow* row = chosen.row;
@@ -141,11 +143,15 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
       why = table != nullptr ? "default: the table does not cover this" : "default: no table";
     }
   }
-  std::optional<TrialForm> trial;
-  if (source != "environment" && environment->trials && !environment->transport) {
-    const bool posts = choice->name == "direct_one_shot";
-    trial = trial_form(a.collective, a.ranks, a.bytes, Buffers::apart,
-                       posts ? Transport::board : Transport::direct, costs);
+  // The plan's forms, for calls small enough to have two.
+  std::optional<Plan::Form> trial;
+  if (trial_form({choice}, a.ranks, a.bytes, Buffers::apart, costs)) {
+    const Call call{.collective = a.collective,
+                    .count = count_for(a.collective, a.ranks, a.bytes, 1),
+                    .type = DataType::u8};
+    const auto plan = plan_among(a.ranks, call, costs, *environment, table, 0);
+    if (!plan.ok()) return plan.status();
+    trial = (*plan)->plan.second_form;
   }
   if (a.json) {
     nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
@@ -162,7 +168,7 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
       }
     }
     if (trial) {
-      out["trial"] = {{"algorithm", trial->algorithm->name},
+      out["trial"] = {{"algorithm", trial->algorithm},
                       {"transport", name_of(trial->transport)}};
     }
     if (row != nullptr && source == "table") {
@@ -182,7 +188,7 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
     if (trial) {
       console.out << fmt::format(
           "  ranks time it against {} on the {} transport, and take the faster one\n",
-          trial->algorithm->name, name_of(trial->transport));
+          trial->algorithm, name_of(trial->transport));
     }
     if (source != "environment" && !chosen.by_model.empty()) {
       console.out << explain_c_real(a, chosen, *table);

@@ -298,6 +298,7 @@ Result<Forms> forms_of(const CostTrial& trial, const Costs& costs, int ranks) {
     trial.given(extreme);
     // With from_here_on and the greatest value, all sizes take the first form.
     extreme.*trial.field = first ? field.most : field.least;
+    extreme.trial_max_bytes = 0;
     auto bench = Workbench::create(
         {.team = {.ranks = ranks, .tuned = false, .costs = extreme},
          .buffers = buffer_bytes(call_of(trial, trial.most_bytes, ranks), ranks)});

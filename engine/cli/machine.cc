@@ -8,11 +8,16 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/api/communicator_state.h"
+#include "engine/api/environment.h"
+#include "engine/api/plans.h"
 #include "engine/api/tuning/tuning.h"
 #include "engine/base/units.h"
 #include "engine/cli/question.h"
@@ -432,6 +437,30 @@ void print(const TopoView& view, std::ostream& out) {
   if (view.policy.kind == PlacementPolicy::Kind::none) {
     out << fmt::format("ranks 0-{} run anywhere\n", view.ranks - 1);
   }
+}
+
+Result<std::unique_ptr<CachedPlan>> plan_among(int ranks, const Call& call, const Costs& costs,
+                                               const Environment& environment,
+                                               const TuningTable* tuning, int ports) {
+  const std::vector<int> levels;
+  const std::function<Status()> may_go_on;
+  const MailboxShape mail = mailbox_shape(ranks);
+  const PlanMaker maker{.ranks = ranks,
+                        .costs = costs,
+                        .forced = environment,
+                        .slot_payload = payload_of(mail.stride),
+                        .mailbox_capacity = static_cast<int>(mail.slots / 2),
+                        .ports = ports,
+                        .most_plan_bytes = CommunicatorOptions{}.plan_bytes,
+                        .levels = levels,
+                        .tuning = tuning,
+                        .order = std::nullopt,
+                        .network = nullptr,
+                        .timed = false,
+                        .processes = nullptr,
+                        .wire = nullptr,
+                        .may_go_on = may_go_on};
+  return maker.make(PlanKey(call));
 }
 
 }  // namespace rankine::tools

@@ -23,6 +23,12 @@
 #include "numa/placement.h"
 #include "numa/topology.h"
 
+namespace rankine {
+struct CachedPlan;
+struct Environment;
+class TuningTable;
+}  // namespace rankine
+
 namespace rankine::tools {
 
 struct MachineReport {
@@ -44,6 +50,12 @@ std::vector<std::string> refusals(const std::vector<RankReport>& ranks);
 
 std::string utc_now();    // "2026-11-20T14:03:07Z"
 std::string local_now();  // "2026-11-20 14:03:07", in the zone of TZ
+
+// The plan of a first call among threads of one node, without levels. `tuning` may be nullptr;
+// `ports` 0: no limit.
+Result<std::unique_ptr<CachedPlan>> plan_among(int ranks, const Call& call, const Costs& costs,
+                                               const Environment& environment,
+                                               const TuningTable* tuning, int ports);
 
 // Makes a team for measuring this machine or for a separate clock: it refuses the network that
 // RANKINE_NETWORK may name for programs, so that model time is not mistaken for real time. A

@@ -209,7 +209,7 @@ void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, con
                       const Layout& moved);
 
 // One plan for two plans of a call with equal results, bit by bit: ranks choose by trials of that
-// class (engine/run/form_trials.h). In both every rank must hear from all; none uses mailboxes.
+// class (engine/run/form_trials.h). At most one form uses mailboxes, and none stages.
 Plan with_second_form(Plan first, Plan second, std::size_t trial_class);
 
 }  // namespace rankine

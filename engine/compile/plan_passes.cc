@@ -258,12 +258,19 @@ Plan with_second_form(Plan first, Plan second, std::size_t trial_class) {
   first.rounds = std::max(first.rounds, second.rounds);
   first.span = std::max(first.span, second.span);
   first.most_operands = std::max(first.most_operands, second.most_operands);
-  first.stages |= second.stages;
   first.exchanges = false;
+  // The end of the form with messages counts them.
+  const auto skip_messages = [](RankPlan& form, const RankPlan& other) {
+    form.ops.back().value = form.traffic.empty() && !other.traffic.empty() ? 1 : 0;
+  };
   for (std::size_t r = 0; r < first.rank.size(); ++r) {
     RankPlan& rank = first.rank[r];
     RankPlan& other = second.rank[r];
+    skip_messages(rank, other);
+    skip_messages(other, rank);
+    if (rank.traffic.empty()) rank.traffic = std::move(other.traffic);
     rank.ops.insert(rank.ops.begin(), Op{.code = OpCode::choose,
+                                         .round = 1,
                                          .value = static_cast<std::uint32_t>(rank.ops.size()),
                                          .offset = rank.operands.size(),
                                          .bytes = trial_class});

@@ -2,39 +2,60 @@
 // faster if callers write new inputs; reads in place, if lines of untouched inputs stay in caches.
 //
 // All ranks must take the same form, or they wait in vain. They make equal calls, so they count
-// alike: in fixed calls they time the form in force, and then the other form. Each rank publishes
-// its figures, and in a later fixed call all conclude alike from the figures of all. Trials are
-// repeated, because callers change their habits and cores move.
+// alike: in fixed calls they time the form in force, and then the other form. In the next call they
+// exchange their figures: each rank publishes its own and waits for the others', whatever the forms
+// wait for. Then all conclude alike from the figures of all. Trials are repeated, because callers
+// change their habits and cores move.
 //
 // A call's time ends where the next one begins, so it covers the caller's use of the result, which
 // some forms leave in other cores' caches. Callers that do much between calls keep the first form.
 //
-// In each form every rank hears from all. So all ranks have begun call n - 1 before a rank begins
-// call n: figures are complete before a rank reads them, and stay until all have read them.
+// Exchanges follow one another, and each rank reads the figures of one before it publishes those of
+// the next. So a rank with all figures of exchange n knows that all have read those of n - 1, whose
+// place it writes next.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 
 #include "algorithms/schedule/blocks.h"
+#include "algorithms/schedule/collective.h"
 #include "engine/base/memory.h"
 #include "engine/run/machine.h"
 
 namespace rankine {
 
-// Calls of similar size have their trials and their choice in common: a class.
-inline constexpr std::size_t kTrialClasses = 16;
-inline constexpr std::size_t kTrialMaxBytes = std::size_t{128} << 10;
+// Calls of one kind and similar size have their trials and their choice in common: a class. In a
+// kind, its classes have up to 1 KiB, 2 KiB, ..., kTrialMaxBytes.
+struct TrialKind {
+  Collective collective = Collective::all_reduce;
+  bool in_place = false;  // the plan is one for calls in place
+};
+inline constexpr TrialKind kTrialKinds[] = {
+    {Collective::all_reduce},     {Collective::all_reduce, true},
+    {Collective::all_to_all},     {Collective::all_to_all, true},
+    {Collective::all_gather},     {Collective::broadcast},
+    {Collective::reduce_scatter}, {Collective::reduce}};
+inline constexpr std::size_t kTrialSizes = 8;
+inline constexpr std::size_t kTrialMaxBytes = std::size_t{1024} << (kTrialSizes - 1);
+inline constexpr std::size_t kTrialClasses = std::size(kTrialKinds) * kTrialSizes;
 
-// The class of an all-reduce of up to 1 KiB, 2 KiB, ..., kTrialMaxBytes.
-constexpr std::size_t trial_class(std::size_t bytes, bool in_place) {
-  std::size_t octave = 0;
-  while ((std::size_t{1024} << octave) < bytes) ++octave;
-  return 2 * octave + (in_place ? 1 : 0);
+// The class of a call of M bytes; none: it makes no trials.
+constexpr std::optional<std::size_t> trial_class(TrialKind kind, std::size_t bytes) {
+  if (bytes > kTrialMaxBytes) return std::nullopt;
+  for (std::size_t k = 0; k < std::size(kTrialKinds); ++k) {
+    if (kTrialKinds[k].collective != kind.collective || kTrialKinds[k].in_place != kind.in_place)
+      continue;
+    std::size_t size = 0;
+    while ((std::size_t{1024} << size) < bytes) ++size;
+    return kTrialSizes * k + size;
+  }
+  return std::nullopt;
 }
-static_assert(trial_class(kTrialMaxBytes, true) == kTrialClasses - 1);
 
 // A rank's figures of a class: the median times of its last trial in each form (0: no trial yet),
 // and the form in force.
@@ -53,10 +74,13 @@ struct FormFigures {
   }
 };
 
-// A rank publishes FormFigures::word() by class. Relaxed: the calls between the store of times and
-// the others' loads order both.
+// A rank's published figures. Zeroed at first; each word has one writer, that rank.
 struct alignas(kCacheLine) FormTimes {
-  Atomic<std::uint64_t> of[kTrialClasses]{};
+  // The exchanges to which this rank has brought its figures. Release: pairs with the others' wait
+  // in choose() (walk.h).
+  Atomic<std::uint32_t> exchanges{0};
+  // FormFigures::word(), by the exchange's last bit. Relaxed: `exchanges` publishes them.
+  alignas(kCacheLine) Atomic<std::uint64_t> figures[2]{};
 };
 
 // One rank's part in the trials. Used by the rank's thread only.
@@ -65,24 +89,22 @@ class FormTrials {
   // A trial of a form: calls that bring the lines to where this form leaves them, and timed calls.
   static constexpr std::uint32_t kSettle = 2, kTimed = 5, kTrial = kSettle + kTimed;
   // The call in which all ranks conclude, counted from 1 in each interval between trials.
-  static constexpr std::uint32_t kConcludes = 2 * kTrial + 2;
+  static constexpr std::uint32_t kConcludes = 2 * kTrial + 1;
   // Trials are frequent at first and after a change, and rare later: the slower form costs time.
   static constexpr std::uint32_t kLeastBetween = 64, kMostBetween = 1024;
   static_assert(kConcludes <= kLeastBetween);
 
-  // A call of that class begins, at the time now_ns(). True: it takes the second form.
-  // times_of(r): the published times of rank r.
-  template <class TimesOf, class Now>
-  bool begin_call(std::size_t of, Rank rank, int ranks, const TimesOf& times_of,
-                  const Now& now_ns) noexcept {
+  // The rank's call with that number begins, of that class, at the time now_ns(). A second time, it
+  // changes nothing. `mine`: what this rank publishes. True: the call ends a trial. Then the rank
+  // calls publish(exchange()), once; when exchange() has come from all, it calls conclude().
+  template <class Now, class Publish>
+  bool begin_call(std::size_t of, std::uint64_t number, FormTimes& mine, const Now& now_ns,
+                  const Publish& publish) noexcept {
     Trial& trial = trials_[of];
+    if (number == begun_) return trial.call == kConcludes;
+    begun_ = number;
     if (++trial.call > trial.between) trial.call = 1;
-    if (trial.call > kConcludes) return trial.takes_second;
-    if (trial.call == kConcludes) {
-      conclude(trial, of, rank, ranks, times_of);
-      return trial.takes_second;
-    }
-    const auto tries_other = [](std::uint32_t call) { return call > kTrial && call <= 2 * kTrial; };
+    if (trial.call > kConcludes) return false;
     const std::int64_t now = now_ns();
     const std::uint32_t before = trial.call - 1;
     if (const std::uint32_t step = (before - 1) % kTrial; before > 0 && step >= kSettle) {
@@ -91,18 +113,54 @@ class FormTrials {
               std::clamp<std::int64_t>(now - trial.begun_ns, 1, FormFigures::kMostNs));
     }
     trial.begun_ns = now;
-    if (before == 2 * kTrial) {
-      const FormFigures figures{{median(trial.ns[0]), median(trial.ns[1])}, trial.takes_second};
-      // Pairs with conclude().
-      times_of(rank).of[of].store(figures.word(), std::memory_order_relaxed);
+    if (trial.call < kConcludes) return false;
+    exchange_ = mine.exchanges.load(std::memory_order_relaxed) + 1;
+    mine.figures[exchange_ & 1].store(
+        FormFigures{{median(trial.ns[0]), median(trial.ns[1])}, trial.takes_second}.word(),
+        std::memory_order_relaxed);
+    publish(exchange_);
+    return true;
+  }
+
+  std::uint32_t exchange() const noexcept { return exchange_; }
+
+  // times_of(r): what rank r has published. Returns this rank's figures.
+  template <class TimesOf>
+  FormFigures conclude(std::size_t of, Rank rank, int ranks, const TimesOf& times_of) noexcept {
+    Trial& trial = trials_[of];
+    // A call takes as long as on its slowest rank: in some forms the others run ahead.
+    std::array<std::uint32_t, 2> took{};
+    for (Rank r = 0; r < ranks; ++r) {
+      const auto told = FormFigures::of(
+          times_of(r).figures[exchange_ & 1].load(std::memory_order_relaxed));
+      for (std::size_t form : {0U, 1U}) took[form] = std::max(took[form], told.took_ns[form]);
     }
-    return trial.takes_second != tries_other(trial.call);
+    const bool wins = took[1] < (trial.takes_second ? kStays : kWins) * took[0];
+    if (wins == trial.takes_second) {
+      // A form that takes several times as long is tried as many times less often.
+      const std::uint32_t slower = std::clamp<std::uint32_t>(
+          took[wins ? 0 : 1] / std::max<std::uint32_t>(1, took[wins ? 1 : 0]), 1, kMostSlower);
+      trial.between = std::min(2 * trial.between, kMostBetween * slower);
+    } else {
+      trial.takes_second = wins;
+      trial.between = kLeastBetween;
+    }
+    FormFigures mine = FormFigures::of(
+        times_of(rank).figures[exchange_ & 1].load(std::memory_order_relaxed));
+    mine.takes_second = wins;
+    return mine;
+  }
+
+  // True if the call that has begun takes the second form.
+  bool takes_second(std::size_t of) const noexcept {
+    return trials_[of].takes_second != tries_other(trials_[of].call);
   }
 
  private:
   // The second form is taken if it needs less than kWins of the first one's time, and kept below
   // kStays: interruptions should not move ranks to and fro.
   static constexpr double kWins = 0.85, kStays = 0.95;
+  static constexpr std::uint32_t kMostSlower = 16;
 
   struct Trial {
     std::uint32_t call = 0;  // since the last trial began, from 1
@@ -112,33 +170,17 @@ class FormTrials {
     std::array<std::uint32_t, kTimed> ns[2];
   };
 
+  static constexpr bool tries_other(std::uint32_t call) {
+    return call > kTrial && call <= 2 * kTrial;
+  }
+
   static std::uint32_t median(std::array<std::uint32_t, kTimed> ns) noexcept {
     std::nth_element(ns.begin(), ns.begin() + kTimed / 2, ns.end());
     return ns[kTimed / 2];
   }
 
-  template <class TimesOf>
-  void conclude(Trial& trial, std::size_t of, Rank rank, int ranks,
-                const TimesOf& times_of) noexcept {
-    std::array<std::uint32_t, 2> least{FormFigures::kMostNs, FormFigures::kMostNs};
-    for (Rank r = 0; r < ranks; ++r) {
-      // Pairs with begin_call().
-      const auto told = FormFigures::of(times_of(r).of[of].load(std::memory_order_relaxed));
-      for (std::size_t form : {0U, 1U}) least[form] = std::min(least[form], told.took_ns[form]);
-    }
-    const bool wins = least[1] < (trial.takes_second ? kStays : kWins) * least[0];
-    if (wins == trial.takes_second) {
-      trial.between = std::min(2 * trial.between, kMostBetween);
-      return;
-    }
-    trial.takes_second = wins;
-    trial.between = kLeastBetween;
-    // For reports. Others that read this rank's times now find the same ones.
-    Atomic<std::uint64_t>& mine = times_of(rank).of[of];
-    mine.store(mine.load(std::memory_order_relaxed) ^ FormFigures{{}, true}.word(),
-               std::memory_order_relaxed);
-  }
-
+  std::uint64_t begun_ = 0;     // the number of the last call begun
+  std::uint32_t exchange_ = 0;  // the last one
   std::array<Trial, kTrialClasses> trials_;
 };
 

@@ -12,12 +12,12 @@ constexpr bool may_wait(OpCode code) noexcept {
       1U << static_cast<int>(OpCode::wait_entry) | 1U << static_cast<int>(OpCode::wait_progress) |
       1U << static_cast<int>(OpCode::wait_message) | 1U << static_cast<int>(OpCode::wait_credit) |
       1U << static_cast<int>(OpCode::send) | 1U << static_cast<int>(OpCode::wait_post) |
-      1U << static_cast<int>(OpCode::wait_posts);
+      1U << static_cast<int>(OpCode::wait_posts) | 1U << static_cast<int>(OpCode::choose);
   return (kAll >> static_cast<int>(code) & 1) != 0;
 }
 
 // The condition for which an op would wait now; an empty one if the op can run.
-WaitTarget awaited(const Op& op, const Plan& plan, const RankState& state) noexcept {
+WaitTarget awaited(const Op& op, const Plan& plan, RankState& state) noexcept {
   RankControl& rank_control = *state.waiter.rank_control;
   const auto unless_reached = [](const WaitTarget& one) {
     return one.is_reached() ? WaitTarget{} : one;
@@ -52,6 +52,13 @@ WaitTarget awaited(const Op& op, const Plan& plan, const RankState& state) noexc
       for (Rank q = 0; q < plan.ranks; ++q) {
         if (q == state.waiter.rank) continue;
         if (const WaitTarget post = post_of(q); post.word != nullptr) return post;
+      }
+      return {};
+    case OpCode::choose:
+      for (Rank r = 0; begin_choice(op, state) && r < plan.ranks; ++r) {
+        if (r == state.waiter.rank) continue;
+        const WaitTarget told = unless_reached(exchange_of(r, state));
+        if (told.word != nullptr) return told;
       }
       return {};
     default:

@@ -24,7 +24,7 @@ namespace rankine {
 enum class Memory : std::uint8_t { input, output, scratch, message, board };
 
 enum class OpCode : std::uint8_t {
-  end,
+  end,  // `value` 1: this form of the call has no messages, but another one has (choose)
   // offers this rank's buffers to the others; nothing is published before. Direct transport only,
   // and not for a single rank
   enter,
@@ -46,9 +46,9 @@ enum class OpCode : std::uint8_t {
   widen,       // destination, f32 = operand 0, of the users' type (Plan::conversions)
   narrow,      // destination, of the users' type = operand 0, f32, rounded
   finish,      // passes these rows of the output to the call's epilogue (user_functions.h)
-  // the plan has two forms, each with an end, and ranks measure which is faster (form_trials.h).
-  // Goes on with the next op, or with the second form `value` ops and `offset` operands further on.
-  // `bytes`: the class of the call's trials
+  // the plan has two forms, each with an end, and ranks measure which is faster (form_trials.h); in
+  // calls that end a trial it waits for all. Goes on with the next op, or with the second form
+  // `value` ops and `offset` operands further on. `bytes`: the class of the call's trials
   choose,
   // for reports, if ranks have a budget of ports. `value` 0: counts this rank's messages in flight;
   // otherwise counts the messages in flight to it, `value` of which are used next

@@ -1,6 +1,8 @@
 // SlowWaits records the last kWaits waits of one rank that were long enough to park: call, round,
 // peer, begin, end and outcome. It is for flight records.
 //
+// It also has the figures of the rank's last trials (form_trials.h).
+//
 // Only the rank writes it, on the slow side of waiting, where it is about to sleep anyway. Any
 // thread may read it, and may find a half-written wait while the rank is at work. Plain
 // std::atomic: no decision depends on these values, so the model checker has nothing to explore.
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "algorithms/schedule/blocks.h"
+#include "engine/run/form_trials.h"
 
 namespace rankine {
 
@@ -75,6 +78,9 @@ class alignas(64) SlowWaits {
     }
     return out;
   }
+
+  // FormFigures::word() by class; relaxed.
+  std::array<std::atomic<std::uint64_t>, kTrialClasses> trials{};
 
  private:
   struct Cell {

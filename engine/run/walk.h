@@ -332,12 +332,39 @@ void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
   return true;
 }
 
-// True if the call takes its second form.
-[[gnu::noinline]] bool takes_second_form(const Op& op, const Plan& plan,
-                                         RankState& state) noexcept {
+// Begins the choice of a call between two forms. True: the rank waits for exchange_of() of all.
+bool begin_choice(const Op& op, RankState& state) noexcept {
+  RankControl& rank_control = *state.waiter.rank_control;
+  FormTimes& mine = rank_control.form_times(state.waiter.rank);
   return state.trials->begin_call(
-      op.bytes, state.waiter.rank, plan.ranks,
-      [&](Rank r) -> FormTimes& { return state.waiter.rank_control->form_times(r); }, now_ns);
+      op.bytes, state.waiter.call, mine, now_ns, [&](std::uint32_t exchange) {
+        publish(rank_control, state.waiter.rank, mine.exchanges, exchange);
+      });
+}
+WaitTarget exchange_of(Rank rank, const RankState& state) noexcept {
+  return {&state.waiter.rank_control->form_times(rank).exchanges, state.trials->exchange(), rank};
+}
+
+enum class Chosen : std::uint8_t { first, second, none };  // none: aborted
+
+[[gnu::noinline]] Chosen choose(const Op& op, const Plan& plan, RankState& state) noexcept {
+  if (begin_choice(op, state)) {
+    for (Rank r = 0; r < plan.ranks; ++r) {
+      const WaitTarget told = exchange_of(r, state);
+      if (r != state.waiter.rank &&
+          !wait_until(state.waiter, *told.word, told.value, r, op.round)) {
+        return Chosen::none;
+      }
+    }
+    RankControl& rank_control = *state.waiter.rank_control;
+    const FormFigures mine =
+        state.trials->conclude(op.bytes, state.waiter.rank, plan.ranks,
+                               [&](Rank r) -> FormTimes& { return rank_control.form_times(r); });
+    rank_control.slow_waits(state.waiter.rank)
+        .trials[op.bytes]
+        .store(mine.word(), std::memory_order_relaxed);
+  }
+  return state.trials->takes_second(op.bytes) ? Chosen::second : Chosen::first;
 }
 
 bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
@@ -431,6 +458,7 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
       case OpCode::end:
         if (!observing.come_to(plan.rounds)) return Walked::failed;
         for (const Traffic& t : mine.traffic) {
+          if (op->value != 0) break;
           state.outbox[t.peer].base += t.sent;
           state.inbox[t.peer].base += t.received;
         }
@@ -489,7 +517,8 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         going = wait_posts(*op, plan, state);
         break;
       case OpCode::choose:
-        if (takes_second_form(*op, plan, state)) {
+        if (const Chosen form = choose(*op, plan, state); form != Chosen::first) {
+          going = form != Chosen::none;
           operand += op->offset;
           op += op->value;
         }

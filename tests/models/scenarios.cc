@@ -805,6 +805,46 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
   x.run({[&] { rank(0); }, [&] { rank(1); }});
 }
 
+// Two ranks end a trial. No form of their calls waits, so only the exchange of figures keeps them
+// together; rank 1 would decide otherwise by its own figures. Rank 0 then publishes the figures of
+// another trial, perhaps before rank 1 has read the first ones.
+void trials(Explorer& x, bool steps) {
+  constexpr std::size_t kClass = 3;
+  constexpr std::int64_t kTimes[2][2] = {{100, 50}, {60, 58}};
+  RankControl rank_control(2, kYields, kMinute, true);
+  Plan plan;
+  plan.ranks = 2;
+  plan.rank.resize(2);
+  for (RankPlan& mine : plan.rank) {
+    mine.ops = {{.code = OpCode::choose, .value = 1, .bytes = kClass}, {}, {}};
+  }
+  const auto rank = [&](std::size_t r) {
+    RankState state;
+    state.waiter = {.rank_control = &rank_control, .rank = static_cast<Rank>(r)};
+    state.trials = std::make_unique<FormTrials>();
+    FormTimes& mine = rank_control.form_times(state.waiter.rank);
+    std::int64_t now = 0;
+    const auto begin_calls = [&](std::uint32_t calls, std::int64_t slower) {
+      for (; calls > 0; --calls) {
+        state.trials->begin_call(
+            kClass, ++state.waiter.call, mine, [&] { return now; },
+            [&](std::uint32_t exchange) {
+              publish(rank_control, state.waiter.rank, mine.exchanges, exchange);
+            });
+        const bool second = state.trials->takes_second(kClass);
+        now += kTimes[r][second ? 1 : 0] * (second ? slower : 1);
+      }
+    };
+    begin_calls(FormTrials::kConcludes - 1, 1);
+    ++state.waiter.call;
+    x.require(steps && r == 1 ? step_through(plan, state) : interpret(plan, state),
+              "a call failed");
+    x.require(state.trials->takes_second(kClass), "not the figures of both");
+    if (r == 0) begin_calls(FormTrials::kLeastBetween, 4);
+  };
+  x.run({[&] { rank(0); }, [&] { rank(1); }});
+}
+
 }  // namespace
 
 std::vector<Scenario> scenarios() {
@@ -876,6 +916,9 @@ std::vector<Scenario> scenarios() {
   }
   add("mailbox: two messages, yielding", [](Explorer& x) { stream(x, kYields, true, 2); });
   add("board: a half is used again", board_reuse);
+  add("trials of two forms", [](Explorer& x) { trials(x, false); });
+  add(
+      "trials of two forms, by steps", [](Explorer& x) { trials(x, true); }, true);
   add("mailbox: abort while spinning",
       [](Explorer& x) { abort_meets_wait(x, kSpins, true, false, false); });
   add("parking: two words of one owner, two waiters, strict",

@@ -23,6 +23,7 @@
 #include "engine/run/policy.h"
 #include "engine/run/process.h"
 #include "engine/run/staging_stores.h"
+#include "tests/engine/run/random.h"
 
 namespace rankine {
 namespace {
@@ -369,81 +370,122 @@ TEST(StagingStores, OnlyCallsOfAboutOneSizeAreCompared) {
 
 using Times = std::array<std::int64_t, 2>;  // in the first and the second form
 
-// Two ranks that make calls of a class, on clocks of the test.
+// Ranks that make calls of a class, on clocks of the test. No form makes them wait: each runs ahead
+// to the end of a trial.
 class TrialRanks {
  public:
-  // Makes `calls` calls that take rank r times[r]. Returns the number of calls in the second form.
-  // Every call has one form on both ranks.
-  int call(int calls, const std::array<Times, 2>& times, std::size_t of = 3) {
-    int second = 0;
-    for (int i = 0; i < calls; ++i) {
-      std::array<bool, 2> takes_second{};
-      for (std::size_t k : {0U, 1U}) {
-        const std::size_t r = i % 2 == 0 ? k : 1 - k;  // in turn the first to begin
-        takes_second[r] = trials_[r].begin_call(
-            of, static_cast<Rank>(r), 2,
-            [this](Rank q) -> FormTimes& { return published_[static_cast<std::size_t>(q)]; },
-            [&] { return now_[r]; });
-        now_[r] += times[r][takes_second[r] ? 1 : 0];
+  explicit TrialRanks(std::size_t ranks = 2) : ranks_(ranks), published_(ranks) {}
+
+  // Makes `calls` calls that take rank r times[r], or times[0] if there is only that. Returns the
+  // number of calls in the second form. Every call has one form on all ranks.
+  int call(int calls, const std::vector<Times>& times, std::size_t of = 3) {
+    for (One& rank : ranks_) rank.forms.clear();
+    const auto is_done = [&](const One& rank) { return rank.forms.size() == std::size_t(calls); };
+    while (!std::all_of(ranks_.begin(), ranks_.end(), is_done)) {
+      const std::size_t r = turn_++ % ranks_.size();
+      One& rank = ranks_[r];
+      while (!is_done(rank) && begin(r, of)) {
+        const bool second = rank.trials.takes_second(of);
+        rank.forms.push_back(second);
+        rank.now += times[times.size() == 1 ? 0 : r][second ? 1 : 0];
+        ++rank.number;
       }
-      EXPECT_EQ(takes_second[0], takes_second[1]) << "call " << i;
-      second += takes_second[0] ? 1 : 0;
     }
-    return second;
+    for (const One& rank : ranks_) EXPECT_EQ(rank.forms, ranks_[0].forms);
+    const auto& forms = ranks_[0].forms;
+    return static_cast<int>(std::count(forms.begin(), forms.end(), true));
   }
-  FormFigures published(std::size_t r) const { return FormFigures::of(published_[r].of[3].load()); }
+  // At the end of the rank's last trial.
+  FormFigures figures(std::size_t r) const { return ranks_[r].figures; }
 
  private:
-  std::array<FormTrials, 2> trials_;
-  std::array<FormTimes, 2> published_;
-  std::array<std::int64_t, 2> now_{};
+  struct One {
+    FormTrials trials;
+    std::uint64_t number = 1;
+    std::int64_t now = 0;
+    std::vector<bool> forms;
+    FormFigures figures;
+  };
+
+  // False: the rank waits for another one.
+  bool begin(std::size_t r, std::size_t of) {
+    FormTrials& trials = ranks_[r].trials;
+    const auto publish = [&](std::uint32_t exchange) { published_[r].exchanges.store(exchange); };
+    if (!trials.begin_call(of, ranks_[r].number, published_[r], [&] { return ranks_[r].now; },
+                           publish)) {
+      return true;
+    }
+    for (const FormTimes& other : published_) {
+      if (!reached(other.exchanges.load(), trials.exchange())) return false;
+    }
+    ranks_[r].figures = trials.conclude(
+        of, static_cast<Rank>(r), static_cast<int>(ranks_.size()),
+        [&](Rank q) -> FormTimes& { return published_[static_cast<std::size_t>(q)]; });
+    return true;
+  }
+
+  std::vector<One> ranks_;
+  std::vector<FormTimes> published_;
+  std::size_t turn_ = 0;
 };
 
 constexpr int kTrial = static_cast<int>(FormTrials::kTrial);
 
 TEST(FormTrials, EachFormIsTriedAndTheFasterOneIsTaken) {
-  TrialRanks ranks;
-  constexpr std::array<Times, 2> kFaster{{{200, 100}, {200, 100}}}, kSlower{{{80, 100}, {80, 100}}};
-  EXPECT_EQ(ranks.call(kTrial, kFaster), 0);
-  EXPECT_EQ(ranks.call(kTrial, kFaster), kTrial);
-  EXPECT_EQ(ranks.call(1, kFaster), 0);
-  EXPECT_FALSE(ranks.published(1).takes_second);
-  EXPECT_EQ(ranks.call(64 - 2 * kTrial - 1, kFaster), 64 - 2 * kTrial - 1);
-  EXPECT_TRUE(ranks.published(1).takes_second);
-  EXPECT_EQ(ranks.published(1).took_ns[0], 200U);
-  EXPECT_EQ(ranks.published(1).took_ns[1], 100U);
-  // Callers change their habits: the form follows after the next trial, and trials get rare.
-  EXPECT_LE(ranks.call(64, kSlower), kTrial + 1);
-  EXPECT_LE(ranks.call(64 * 1024, kSlower), 70 * kTrial);
-  EXPECT_GE(ranks.call(64 * 1024, kSlower), 63 * kTrial);
-  // Another class has its own choice.
-  EXPECT_EQ(ranks.call(kTrial, kFaster, 5), 0);
-  EXPECT_EQ(ranks.call(kTrial, kFaster, 5), kTrial);
+  for (const std::size_t n : {2U, 4U, 7U}) {
+    TrialRanks ranks(n);
+    const std::vector<Times> faster{{200, 100}}, slower{{80, 100}};
+    EXPECT_EQ(ranks.call(kTrial, faster), 0);
+    EXPECT_EQ(ranks.call(kTrial, faster), kTrial);
+    EXPECT_EQ(ranks.call(64 - 2 * kTrial, faster), 64 - 2 * kTrial);
+    EXPECT_TRUE(ranks.figures(1).takes_second);
+    EXPECT_EQ(ranks.figures(1).took_ns[0], 200U);
+    EXPECT_EQ(ranks.figures(1).took_ns[1], 100U);
+    // Callers change their habits: the form follows after the next trial, and trials get rare.
+    EXPECT_LE(ranks.call(64, slower), kTrial);
+    EXPECT_LE(ranks.call(64 * 1024, slower), 70 * kTrial);
+    EXPECT_GE(ranks.call(64 * 1024, slower), 63 * kTrial);
+    // Another class has its own choice.
+    EXPECT_EQ(ranks.call(kTrial, faster, 5), 0);
+    EXPECT_EQ(ranks.call(kTrial, faster, 5), kTrial);
+  }
 }
 
-// call() compares the forms of both ranks: ranks that believed their own figures would part.
+TEST(FormTrials, AMuchSlowerFormIsTriedLessOften) {
+  TrialRanks ranks;
+  ranks.call(64 * 1024, {{100, 450}});
+  EXPECT_LE(ranks.call(64 * 1024, {{100, 450}}), 17 * kTrial);
+}
+
+// call() compares the forms of all ranks: ranks that believed their own figures would part.
 TEST(FormTrials, RanksWithOtherFiguresDecideAlike) {
   TrialRanks ranks;
-  ranks.call(64, {{{100, 50}, {100, 200}}});
-  EXPECT_GE(ranks.call(64, {{{100, 50}, {100, 200}}}), 64 - kTrial - 1);  // the least time counts
-  ranks.call(2048, {{{60, 90}, {500, 10'000}}});
-  EXPECT_LE(ranks.call(64, {{{60, 90}, {500, 10'000}}}), kTrial);
-  std::uint32_t seed = 1;
-  const auto any = [&] { return std::int64_t{(seed = seed * 1'664'525 + 1'013'904'223) >> 23}; };
-  for (int i = 0; i < 20'000; ++i) ranks.call(1, {{{any(), any()}, {any(), any()}}});
+  ranks.call(64, {{100, 50}, {60, 58}});
+  EXPECT_GE(ranks.call(64, {{100, 50}, {60, 58}}), 64 - kTrial);  // the longest time counts
+  ranks.call(2048, {{100, 50}, {90, 140}});
+  EXPECT_LE(ranks.call(64, {{100, 50}, {90, 140}}), kTrial);
+  for (const std::size_t n : {2U, 5U}) {
+    TrialRanks all(n);
+    Random random(n);
+    for (int i = 0; i < 20'000; ++i) {
+      std::vector<Times> times(n);
+      for (Times& t : times) t = {std::int64_t{random.below(512)}, std::int64_t{random.below(512)}};
+      all.call(1 + random.below(3), times, static_cast<std::size_t>(random.below(3)));
+    }
+  }
 }
 
 TEST(FormTrials, SmallGainsAndInterruptionsChangeNothing) {
   TrialRanks ranks;
-  EXPECT_LE(ranks.call(1024, {{{100, 86}, {100, 86}}}), 6 * kTrial);
+  EXPECT_LE(ranks.call(1024, {{100, 86}}), 6 * kTrial);
   for (int i = 0; i < 1024; ++i) {  // two of five timed calls are interrupted
     const std::int64_t ns = i % 5 < 2 ? 1'000'000 : 100;
-    ranks.call(1, {{{ns, 110}, {ns, 110}}});
+    ranks.call(1, {{ns, 110}});
   }
-  EXPECT_LE(ranks.call(1024, {{{100, 110}, {100, 110}}}), 2 * kTrial);
-  ranks.call(2048, {{{100, 50}, {100, 50}}});
-  EXPECT_GE(ranks.call(2048, {{{100, 94}, {100, 94}}}), 2048 - 4 * kTrial);
-  EXPECT_LE(ranks.call(4096, {{{100, 96}, {100, 96}}}), 2048);
+  EXPECT_LE(ranks.call(1024, {{100, 110}}), 2 * kTrial);
+  ranks.call(2048, {{100, 50}});
+  EXPECT_GE(ranks.call(2048, {{100, 94}}), 2048 - 4 * kTrial);
+  EXPECT_LE(ranks.call(4096, {{100, 96}}), 2048);
 }
 
 // The turns of a waiting thread, on a clock of the test.
