@@ -367,10 +367,11 @@ FlightRecord CommunicatorShared::flight_record() {
   for (Rank r = 0; r < ranks; ++r) {
     const std::uint64_t number =
         rank_control.record(r).number.load(std::memory_order_acquire);  // pairs with announce()
-    FlightRecord::RankRecord rank{rank_control.state_of(r).text,
-                                  recorder.last_calls(r, number == 0 ? 0 : number - first_count),
-                                  rank_control.slow_waits(r).last(),
-                                  {}};
+    FlightRecord::RankRecord rank{
+        rank_control.state_of(r).text,
+        recorder.last_calls(r, number == 0 ? 0 : number - first_count, first_count),
+        rank_control.slow_waits(r).last(),
+        {}};
     for (std::size_t i = 0; i < kTrialClasses; ++i) {
       // Relaxed: only for a report.
       rank.trials[i] =

@@ -50,6 +50,7 @@ Member::~Member() {
   }
   if (s.thread != 0) RankThreads::remove(s.thread);
   s.gone = true;  // requests may outlive the member
+  s.caller = kNoThread;
   s.shared->leave(s.run.waiter.rank);
   s.shared->member_bytes.fetch_sub(s.counted_bytes, std::memory_order_relaxed);
   s.shared->find_no_groups(s.run.waiter.rank);
@@ -241,19 +242,32 @@ namespace {
 
 // Moves the data of a call that has begun, and ends it.
 [[gnu::noinline]] bool run_begun(MemberState& s, const CachedPlan& cached,
-                                 const CallArguments& given) {
+                                 const CallArguments& given) noexcept {
   if (!cached.copy(given.in, given.out) && !interpret(cached.plan, s.run)) [[unlikely]]
     return s.keep(s.broken());
   s.end_well();
   return true;
 }
 
-[[gnu::noinline]] bool note_end(MemberState& s) { return s.keep(s.ended()); }
-[[gnu::noinline]] bool note_break(MemberState& s) { return s.keep(s.broken()); }
+[[gnu::noinline]] bool note_end(MemberState& s) noexcept { return s.keep(s.ended()); }
+[[gnu::noinline]] bool note_break(MemberState& s) noexcept { return s.keep(s.broken()); }
+
+// The rest of an exchange that is not over at once.
+[[gnu::noinline]] bool sum_late(MemberState& s) noexcept {
+  if (!s.repeated.exchange.sum_posts(s.run)) [[unlikely]]
+    return note_break(s);
+  s.end_well<true>();
+  return true;
+}
+[[gnu::noinline]] bool post_late(MemberState& s, bool is_posted) noexcept {
+  const Exchange& exchange = s.repeated.exchange;
+  is_posted ? exchange.wake(s.run, *s.lines) : exchange.post_input(s.run, *s.lines);
+  return sum_late(s);
+}
 
 // Makes the repeated call its way.
 template <Way kWay>
-bool make_again(MemberState& s) {
+bool make_again(MemberState& s) noexcept {
   const RepeatedCall& again = s.repeated;
   if (kWay == Way::exchanges && !Exchange::fits(s.run)) [[unlikely]]
     return make_again<Way::walks>(s);
@@ -261,9 +275,12 @@ bool make_again(MemberState& s) {
   if (!s.begin<kWay>(*again.cached, again.given)) [[unlikely]]
     return note_end(s);
   if (kWay == Way::exchanges) {
-    again.exchange.post_input(s.run, *s.lines);
-    if (!again.exchange.sum_posts(s.run)) [[unlikely]]
-      return note_break(s);
+    std::uint32_t number;
+    if (!again.exchange.post_few_bytes(s.run, number)) return post_late(s, false);
+    if (s.shared->rank_control.has_sleepers(*s.lines)) [[unlikely]]
+      return post_late(s, true);
+    if (!again.exchange.is_as_expected(s.run, number)) return sum_late(s);
+    again.exchange.add_up(s.run, number);
   } else if (kWay == Way::walks ||
              !copy_few_bytes(again.given.out, again.given.in, again.cached->copied_bytes)) {
     return run_begun(s, *again.cached, again.given);
@@ -272,19 +289,26 @@ bool make_again(MemberState& s) {
   return true;
 }
 
-constexpr bool (*kMake[])(MemberState&) = {nullptr, make_again<Way::walks>,
-                                           make_again<Way::exchanges>, make_again<Way::copies>};
+bool make_in_full(MemberState& s) noexcept {
+  s.wait_at_most(0);
+  if (!s.begin(*s.repeated.cached, s.repeated.given)) [[unlikely]]
+    return note_end(s);
+  return run_begun(s, *s.repeated.cached, s.repeated.given);
+}
+
+constexpr bool (*kMake[])(MemberState&) noexcept = {
+    make_in_full, make_again<Way::walks>, make_again<Way::exchanges>, make_again<Way::copies>};
 
 }  // namespace
 
 // The short way from a call to its data. Nothing that it calls returns to it, so that no value must
 // outlive a function call.
-bool Member::try_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds) {
+bool Member::try_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds) noexcept {
   MemberState& s = *state_;
   const RepeatedCall& again = s.repeated;
   // idle() comes first: while a call is in flight, the helper may write what follows.
   if (!s.progress_engine->idle() || !(again.call == PlainCall{in, out, count, kinds}) ||
-      again.make == nullptr || !s.is_at_home()) [[unlikely]]
+      !s.is_here()) [[unlikely]]
     return call_anew(in, out, count, kinds);
   return again.make(s);
 }
@@ -293,7 +317,7 @@ Status Member::failure() noexcept { return std::exchange(state_->failure, {}); }
 
 // Makes a plain call that is not as the latest one, and notes it if it can be repeated.
 [[gnu::noinline]] bool Member::call_anew(const void* in, void* out, std::size_t count,
-                                         std::uint64_t kinds) {
+                                         std::uint64_t kinds) noexcept try {
   MemberState& s = *state_;
   const PlainCall plain{in, out, count, kinds};
   RepeatedCall& again = s.repeated;
@@ -310,16 +334,16 @@ Status Member::failure() noexcept { return std::exchange(state_->failure, {}); }
     again.make = kMake[static_cast<std::size_t>(way)];
     again.cached = held->get();
     again.given = s.given(**held, call, call.in);
-    if (way == Way::exchanges) again.exchange = {again.cached->plan, s.run, call.in, call.out};
+    if (way == Way::exchanges) {
+      again.exchange = {again.cached->plan, s.run, in, out, again.given.buffer_hashes};
+    }
   }
-  if (again.make != nullptr) {
-    static_cast<void>(thread_id());  // now it is known
-    return again.make(s);
-  }
-  s.wait_at_most(0);
-  if (!s.begin(*again.cached, again.given)) [[unlikely]]
-    return note_end(s);
-  return run_begun(s, *again.cached, again.given);
+  s.come_here();
+  return again.make(s);
+} catch (const std::bad_alloc&) {
+  return state_->keep(state_->refused(make_error(Code::out_of_memory, [&] {
+    return "rank " + std::to_string(rank()) + " has no memory for its call";
+  })));
 }
 
 Status Member::call(const Call& call, RoundObserver& observer) {

@@ -182,7 +182,7 @@ class Member : public TypedCalls<Member, Status> {
   }
   // Makes the PlainCall of these arguments: the short way for a call that repeats the latest one.
   // False: failure() returns the error, once.
-  bool try_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds);
+  bool try_plain(const void* in, void* out, std::size_t count, std::uint64_t kinds) noexcept;
   Status failure() noexcept;
   // Also reports every round to `observer` (interpret.h). Slow.
   Status call(const Call& call, RoundObserver& observer);
@@ -323,7 +323,7 @@ class Member : public TypedCalls<Member, Status> {
   Status settle(Result<Request> request);
   [[gnu::always_inline]] Status submit(const Call& request) { return call(request); }
   Status call_in_full(const Call& call);
-  bool call_anew(const void* in, void* out, std::size_t count, std::uint64_t kinds);
+  bool call_anew(const void* in, void* out, std::size_t count, std::uint64_t kinds) noexcept;
   Result<Request> bind(const Message& message, const CallOptions& options, bool calls);
   Result<Member*> end_of_pair(const Message& message);
   // `calls`: the caller starts the request at once.

@@ -161,7 +161,6 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
                          std::shared_ptr<ProgressEngine> engine_)
     : owned(std::move(shared_)),
       shared(owned.get()),
-      first_count(shared->first_count),
       lines(&shared->rank_control.lines(rank)),
       track(&shared->recorder.track_of(rank)),
       progress_engine(std::move(engine_)),

@@ -45,6 +45,7 @@ struct CallArguments {
   const Epilogue* epilogue = nullptr;
   Fingerprint print;  // from the plan and the tag; the call's number is added
   BufferHashes buffer_hashes;
+  const char* algorithm = nullptr;  // the plan's
 };
 
 // The ways to make a call of which nothing but its number is new (MemberState::way_of()).
@@ -58,8 +59,8 @@ enum class Way : std::uint8_t {
 // RepeatedCall is a rank's latest plain call, checked and ready to be made again.
 struct RepeatedCall {
   PlainCall call;
-  bool (*make)(MemberState&) = nullptr;  // by its way; nullptr: in full
-  const CachedPlan* cached = nullptr;    // in the rank's table
+  bool (*make)(MemberState&) noexcept = nullptr;  // by its way
+  const CachedPlan* cached = nullptr;             // in the rank's table
   CallArguments given;
   Exchange exchange;
 };
@@ -139,6 +140,7 @@ struct PendingCall {
   enum class Phase : std::uint8_t {
     queued,     // behind other calls
     under_way,  // announced to the other ranks
+    posted,     // as well; its exchange has posted, and its cursor is not set (take_up())
     broken,     // its communicator has ended; it touches no buffer any more
     over,       // `status` is its result
   };
@@ -159,6 +161,10 @@ struct PendingCall {
   bool first = false;                         // the first call with this plan
   bool ready = false;                         // the next start can use `given` unchanged
   Way way = Way::full;                        // of the next start; full with a helper
+  // The short way of the next start (Request::start_again()), of a call that rests.
+  ShortStart (*start_again)(PendingCall&, bool waits) noexcept = [](PendingCall&, bool) noexcept {
+    return ShortStart::nothing;
+  };
   CallArguments given;
   Exchange exchange;            // if that is its way
   std::int64_t timeout_ns = 0;  // counts from each start, as CallOptions::timeout
@@ -217,9 +223,8 @@ class ProgressEngine {
   void add(MemberState& member);
   void remove(MemberState& member) noexcept;
 
-  // The short ways of a request that is started and waited for again. False: something is not as
-  // usual, and nothing has happened. They need no Turn.
-  static bool start_again(PendingCall& call) noexcept;
+  // The short way of a request that is waited for again. False: something is not as usual, and
+  // nothing has happened. It needs no Turn.
   static bool wait_again(PendingCall& call) noexcept;
 
   // Starts a call that is over. Needs a Turn, as do the functions that follow.
@@ -261,11 +266,18 @@ class ProgressEngine {
   void list(MemberState& member, PendingCall& call) noexcept;
   // Walks a call that has just begun, and lists it if it must wait.
   void walk_begun(MemberState& member, PendingCall& call) noexcept;
-  // For start_again() and wait_again().
+  // PendingCall::start_again.
   template <Way kWay>
-  bool start_by(MemberState& member, PendingCall& call) noexcept;
-  bool sum_at_once(MemberState& member, PendingCall& call) noexcept;
+  static ShortStart start_by(PendingCall& call, bool waits) noexcept;
+  static ShortStart copy_at_once(PendingCall& call, bool waits) noexcept;
+  static ShortStart post_late(PendingCall& call, bool waits, bool is_posted) noexcept;
+  static ShortStart sum_at_once(PendingCall& call, bool waits) noexcept;
+  static ShortStart list_posted(PendingCall& call) noexcept;
+  // For wait_again().
+  bool end_posted(MemberState& member, PendingCall& call) noexcept;
   bool end_only(MemberState& member, PendingCall& call) noexcept;
+  // The interpreter goes on with a call that its exchange has posted.
+  static void take_up(MemberState& member, PendingCall& call) noexcept;
   bool step(MemberState& member) noexcept;
   [[gnu::noinline]] bool attach_plan(MemberState& member, PendingCall& call) noexcept;
   [[gnu::noinline]] bool make_ready(MemberState& member, PendingCall& call) noexcept;
@@ -274,8 +286,8 @@ class ProgressEngine {
   [[gnu::noinline]] bool begin_first(MemberState& member, PendingCall& call) noexcept;
   // The call has ended with an error.
   [[gnu::noinline]] void end(MemberState& member, PendingCall& call, Status status) noexcept;
-  // The communicator has ended before the call began (true), or during the call.
-  [[gnu::noinline]] bool end_unbegun(MemberState& member, PendingCall& call) noexcept;
+  // The communicator has ended before the call began, or during the call.
+  [[gnu::noinline]] static ShortStart end_unbegun(PendingCall& call) noexcept;
   [[gnu::noinline]] void end_broken(MemberState& member, PendingCall& call) noexcept;
   void end_well(MemberState& member, PendingCall& call) noexcept;
   // Removes a call that is over from all lists.
@@ -324,8 +336,10 @@ struct MemberState {
   CommunicatorShared* shared;
   NetworkClock::RankClock* clock = nullptr;  // on a modelled network; or nullptr
   RepeatedCall repeated;
-  Status failure;  // Member::try_plain()'s
-  const std::uint32_t first_count;
+  // The thread that made or resumed the latest call, as its CallRecord says; kNoThread: none, or
+  // the member is destroyed. Short ways are for this thread.
+  std::uint64_t caller = kNoThread;
+  Status failure;                      // Member::try_plain()'s
   RankLines* const lines;              // this rank's
   FlightRecorder::Track* const track;  // this rank's
   std::byte** own_memory = nullptr;    // this rank's addresses in `run`
@@ -396,7 +410,8 @@ struct MemberState {
             .epilogue = call.options.epilogue,
             .print = with_tag(cached.fingerprint, tag),
             .buffer_hashes =
-                buffer_hashes_of({{at(in), mine.input_bytes}, {at(call.out), mine.output_bytes}})};
+                buffer_hashes_of({{at(in), mine.input_bytes}, {at(call.out), mine.output_bytes}}),
+            .algorithm = cached.algorithm};
   }
   // Not full if calls with this plan need no clock, no barrier, no look at a parent and no note on
   // memory of other processes.
@@ -409,11 +424,20 @@ struct MemberState {
            : cached.plan.exchanges  ? Way::exchanges
                                     : Way::walks;
   }
-  // True if the thread's id is known and the process is not a fork: what a short way checks in each
-  // call.
-  bool is_at_home() const noexcept { return known_thread_id != 0 && !shared->forked(); }
+  // True on the thread of the latest call, and not in a fork: what a short way checks in each call.
+  bool is_here() const noexcept { return known_thread == caller; }
+  // The calling thread makes the rank's calls.
+  void come_here() noexcept {
+    caller = this_thread();
+    lines->record.thread.store(static_cast<int>(caller), std::memory_order_relaxed);
+  }
+  // The calling thread resumes the put-down call (come_back_to()). False: aborted.
+  bool come_back() noexcept {
+    caller = this_thread();
+    return come_back_to(shared->rank_control, *lines);
+  }
   // Begins the call: other ranks can see it. False: the communicator has ended, and the call has
-  // not begun. A way other than full: it is the plan's way, and is_at_home() is true.
+  // not begun. A way other than full: it is the plan's way, and is_here() is true.
   template <Way kWay = Way::full>
   [[gnu::always_inline]] bool begin(const CachedPlan& cached, const CallArguments& given) noexcept {
     constexpr bool kStraight = kWay != Way::full;
@@ -425,15 +449,13 @@ struct MemberState {
       run.user_op = given.user_op;
       run.epilogue = given.epilogue;
     }
-    if constexpr (kWay < Way::copies) {
-      waiter.fingerprint = print;
-      waiter.buffer_hashes = given.buffer_hashes;
-    }
+    if constexpr (kWay < Way::copies) waiter.fingerprint = print;
+    if constexpr (kWay < Way::exchanges) waiter.buffer_hashes = given.buffer_hashes;
     if (!kStraight && cached.lends) [[unlikely]]
       lends = true;
-    mine.record.announce(call, print, given.count, cached.algorithm,
-                         kStraight ? known_thread_id : thread_id());
-    kStraight ? track->note(call - first_count, print) : track->begin(call - first_count, print);
+    if (!kStraight) come_here();
+    mine.record.announce(call, print, given.count, given.algorithm);
+    kStraight ? track->note(call, print) : track->begin(call, print);
     if constexpr (kWay < Way::exchanges) know_buffers(given);
     if constexpr (kWay < Way::copies) {
       offer_buffers(mine.entry.of(call), static_cast<std::byte*>(const_cast<void*>(given.in)),
@@ -447,8 +469,6 @@ struct MemberState {
         static_cast<std::byte*>(const_cast<void*>(given.in));
     own_memory[static_cast<std::size_t>(Memory::output)] = static_cast<std::byte*>(given.out);
   }
-  // The number of the current call, from 1.
-  std::uint64_t number() const noexcept { return run.waiter.call - first_count; }
   // Ends the call; `done`: it has succeeded.
   [[gnu::always_inline]] Status end(bool done) noexcept {
     if (!done) [[unlikely]]
@@ -459,7 +479,7 @@ struct MemberState {
   template <bool kStraight = false>
   [[gnu::always_inline]] void end_well() noexcept {
     RankControl::end(*lines);
-    if (!kStraight) track->end(number());
+    if (!kStraight) track->end(run.waiter.call);
   }
   // Keeps an error for Member::failure(). True if there is none.
   bool keep(Status status) noexcept {

@@ -112,7 +112,11 @@ bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept
   // With a helper it stays full: the owner reads it while the helper is here.
   if (helper_ == nullptr && call.ready) call.way = member.way_of(*call.cached);
   if (call.way == Way::exchanges) {
-    call.exchange = {call.cached->plan, member.run, call.given.in, call.given.out};
+    call.exchange = {call.cached->plan, member.run, call.given.in, call.given.out,
+                     call.given.buffer_hashes};
+    call.start_again = start_by<Way::exchanges>;
+  } else if (call.way != Way::full) {
+    call.start_again = call.way == Way::copies ? start_by<Way::copies> : start_by<Way::walks>;
   }
   return true;
 }
@@ -176,9 +180,10 @@ void ProgressEngine::end(MemberState& member, PendingCall& call, Status status) 
 }
 
 // Not inlined, here and in end(): their texts would need a larger frame.
-bool ProgressEngine::end_unbegun(MemberState& member, PendingCall& call) noexcept {
-  end(member, call, member.ended());
-  return true;
+ShortStart ProgressEngine::end_unbegun(PendingCall& call) noexcept {
+  MemberState& member = *call.member;
+  member.progress_engine->end(member, call, member.ended());
+  return ShortStart::started;
 }
 
 void ProgressEngine::end_broken(MemberState& member, PendingCall& call) noexcept {
@@ -206,7 +211,7 @@ inline Walked ProgressEngine::go_on(MemberState& member, PendingCall& call) noex
   if (call.phase == PendingCall::Phase::broken) return Walked::failed;
   if (member.clock != nullptr) [[unlikely]]
     return advance_on_network(member, call);
-  if (!come_back_to(member.shared->rank_control, *member.lines)) return Walked::failed;
+  if (!member.come_back()) return Walked::failed;
   return walk(member, call);
 }
 
@@ -216,7 +221,10 @@ inline Walked ProgressEngine::go_on(MemberState& member, PendingCall& call) noex
 void ProgressEngine::break_off() noexcept {
   for (MemberState* member : busy_) {
     PendingCall& call = *member->started.front;
-    if (call.phase != PendingCall::Phase::under_way || call.thread != nullptr) continue;
+    if (call.phase == PendingCall::Phase::queued || call.phase > PendingCall::Phase::posted ||
+        call.thread != nullptr) {
+      continue;
+    }
     if (!member->shared->rank_control.aborted()) continue;
     member->shared->rank_control.end(member->run.waiter.rank);
     call.phase = PendingCall::Phase::broken;
@@ -238,8 +246,10 @@ void ProgressEngine::break_off() noexcept {
 [[gnu::always_inline]] inline void ProgressEngine::list(MemberState& member,
                                                         PendingCall& call) noexcept {
   member.started.front = member.started.back = &call;
+  if (busy_.size() == busy_.capacity()) __builtin_unreachable();  // see add()
   busy_.push_back(&member);
-  note_work();
+  had_work_ = true;
+  idle_ = false;
 }
 
 void ProgressEngine::start(PendingCall& call) noexcept {
@@ -266,86 +276,144 @@ void ProgressEngine::start(PendingCall& call) noexcept {
   if (!end_if_over(member, call, walk(member, call))) list(member, call);
 }
 
-bool Request::started_again() noexcept {
+ShortStart Request::start_again(bool waits) noexcept {
   PendingCall* const call = call_.get();
-  return call != nullptr && ProgressEngine::start_again(*call);
+  return call != nullptr && call->rests ? call->start_again(*call, waits) : ShortStart::nothing;
 }
 
-bool Request::waited_again() noexcept {
+bool Request::wait_again() noexcept {
   PendingCall* const call = call_.get();
   return call != nullptr && ProgressEngine::wait_again(*call);
 }
 
-[[gnu::always_inline]] inline bool ProgressEngine::start_again(PendingCall& call) noexcept {
-  MemberState& member = *call.member;
-  if (!call.rests || call.way == Way::full || member.started.front != nullptr || member.gone ||
-      !member.is_at_home()) [[unlikely]]
-    return false;
-  call.rests = false;
-  ProgressEngine& engine = *member.progress_engine;
-  if (call.way == Way::copies) return engine.start_by<Way::copies>(member, call);
-  if (call.way == Way::exchanges) return engine.start_by<Way::exchanges>(member, call);
-  return engine.start_by<Way::walks>(member, call);
-}
-
 template <Way kWay>
-[[gnu::noinline]] bool ProgressEngine::start_by(MemberState& member, PendingCall& call) noexcept {
+ShortStart ProgressEngine::start_by(PendingCall& call, bool waits) noexcept {
+  MemberState& member = *call.member;
+  if (member.started.front != nullptr || !member.is_here()) [[unlikely]]
+    return ShortStart::nothing;
   if (kWay == Way::exchanges && !Exchange::fits(member.run)) [[unlikely]]
-    return start_by<Way::walks>(member, call);
+    return start_by<Way::walks>(call, waits);
   if (kWay != Way::copies) member.wait_at_most(call.timeout_ns);
-  if (!member.begin<kWay>(*call.cached, call.given)) [[unlikely]]
-    return end_unbegun(member, call);
+  const bool begun = member.begin<kWay>(*call.cached, call.given);
+  call.rests = false;
+  if (!begun) [[unlikely]]
+    return end_unbegun(call);
   if constexpr (kWay == Way::copies) {
-    call.cached->copy(call.given.in, call.given.out);
+    if (!copy_few_bytes(call.given.out, call.given.in, call.cached->copied_bytes))
+      return copy_at_once(call, waits);
     member.end_well<true>();  // and so the call is over, as it was
+    call.rests = waits;
+    return ShortStart::over;
+  } else if constexpr (kWay == Way::exchanges) {
+    std::uint32_t number;
+    if (!call.exchange.post_few_bytes(member.run, number)) return post_late(call, waits, false);
+    if (member.shared->rank_control.has_sleepers(*member.lines)) [[unlikely]]
+      return post_late(call, waits, true);
+    return call.exchange.has_come(number) ? sum_at_once(call, waits) : list_posted(call);
   } else {
     call.next = nullptr;
     call.phase = PendingCall::Phase::under_way;
-    call.cursor = kWay == Way::exchanges ? kPosted : Cursor{};
-    if (kWay == Way::walks) return walk_begun(member, call), true;
-    call.exchange.post_input(member.run, *member.lines);
-    if (call.exchange.has_come(member.run)) return sum_at_once(member, call);
-    put_down(*member.lines);
-    member.know_buffers(call.given);
-    list(member, call);
+    call.cursor = {};
+    member.progress_engine->walk_begun(member, call);
+    if (call.phase == PendingCall::Phase::over && call.status.ok()) {
+      call.rests = waits;
+      return ShortStart::over;
+    }
+    return ShortStart::started;
   }
-  return true;
 }
 
-[[gnu::noinline]] bool ProgressEngine::sum_at_once(MemberState& member,
-                                                   PendingCall& call) noexcept {
-  const bool done = call.exchange.sum_posts(member.run);
-  return end_if_over(member, call, done ? Walked::done : Walked::failed);
+[[gnu::noinline]] ShortStart ProgressEngine::post_late(PendingCall& call, bool waits,
+                                                       bool is_posted) noexcept {
+  MemberState& member = *call.member;
+  is_posted ? call.exchange.wake(member.run, *member.lines)
+            : call.exchange.post_input(member.run, *member.lines);
+  return call.exchange.has_come(member.run.posts) ? sum_at_once(call, waits) : list_posted(call);
+}
+
+[[gnu::noinline]] ShortStart ProgressEngine::list_posted(PendingCall& call) noexcept {
+  MemberState& member = *call.member;
+  put_down(*member.lines);
+  call.next = nullptr;
+  call.phase = PendingCall::Phase::posted;
+  member.progress_engine->list(member, call);
+  return ShortStart::started;
+}
+
+[[gnu::noinline]] ShortStart ProgressEngine::copy_at_once(PendingCall& call, bool waits) noexcept {
+  call.cached->copy(call.given.in, call.given.out);
+  call.member->end_well<true>();
+  call.rests = waits;
+  return ShortStart::over;
+}
+
+[[gnu::noinline]] ShortStart ProgressEngine::sum_at_once(PendingCall& call, bool waits) noexcept {
+  MemberState& member = *call.member;
+  if (!call.exchange.sum_posts(member.run)) [[unlikely]] {
+    member.progress_engine->fail(member, call);
+    return ShortStart::started;
+  }
+  member.end_well<true>();  // and so the call is over, as it was
+  call.rests = waits;
+  return ShortStart::over;
 }
 
 [[gnu::always_inline]] inline bool ProgressEngine::wait_again(PendingCall& call) noexcept {
   MemberState& member = *call.member;
-  if (call.rests || call.way == Way::full || !member.is_at_home()) [[unlikely]]
+  if (call.rests || call.way == Way::full || !member.is_here()) [[unlikely]]
     return false;
-  if (call.phase != PendingCall::Phase::over) return member.progress_engine->end_only(member, call);
-  call.rests = call.status.ok();
-  return call.rests;
+  if (call.phase == PendingCall::Phase::over) {
+    call.rests = call.status.ok();
+    return call.rests;
+  }
+  return call.phase == PendingCall::Phase::posted ? member.progress_engine->end_posted(member, call)
+                                                  : member.progress_engine->end_only(member, call);
 }
 
-// Waits for the call if it is the only one in flight, as for a blocking call.
+// Waits for the call if it is the only one in flight, as for a blocking call. Here the next call of
+// the communicator may be queued behind it.
+[[gnu::noinline]] bool ProgressEngine::end_posted(MemberState& member, PendingCall& call) noexcept {
+  if (busy_.size() != 1) [[unlikely]]
+    return false;
+  RankLines& mine = *member.lines;
+  // The thread that put the call down resumes it; come_back_to() gives the order.
+  mine.record.thread.store(static_cast<int>(member.caller), std::memory_order_relaxed);
+  bool done = member.shared->rank_control.begin<true>(mine);
+  if (done && call.exchange.is_as_expected(member.run, member.run.posts)) [[likely]] {
+    call.exchange.add_up(member.run, member.run.posts);
+  } else {
+    done = done && call.exchange.sum_posts(member.run);
+  }
+  if (!done) [[unlikely]] {
+    end_broken(member, call);
+    note_work();
+    return false;
+  }
+  member.end_well<true>();
+  call.phase = PendingCall::Phase::over;
+  call.rests = true;
+  member.started.front = call.next;
+  if (call.next == nullptr) {
+    busy_.clear();
+    note_work();
+  }
+  return true;
+}
+
+// As end_posted(), for a call that the interpreter walks.
 [[gnu::noinline]] bool ProgressEngine::end_only(MemberState& member, PendingCall& call) noexcept {
   if (busy_.size() != 1 || member.started.front != &call) return false;
-  if (call.way != Way::exchanges || call.phase != PendingCall::Phase::under_way ||
-      call.cursor.op != kPosted.op) {
-    run_alone(member);
-  } else {
-    bool done = come_back_to(member.shared->rank_control, *member.lines);
-    if (done) {
-      // Reports show a wait from its first look on.
-      if (call.cursor.next_look_ns != kPosted.next_look_ns) [[unlikely]]
-        has_come(member.run.waiter);
-      done = call.exchange.sum_posts(member.run);
-    }
-    done ? end_well(member, call) : end_broken(member, call);
-  }
+  run_alone(member);
   note_work();
   call.rests = call.phase == PendingCall::Phase::over && call.status.ok();
   return call.rests;
+}
+
+void ProgressEngine::take_up(MemberState& member, PendingCall& call) noexcept {
+  member.know_buffers(call.given);
+  member.run.waiter.buffer_hashes = call.given.buffer_hashes;
+  call.cursor = kPosted;
+  call.phase = PendingCall::Phase::under_way;
 }
 
 // Advances the member's first call, and the following calls as long as the first one ends.
@@ -359,6 +427,8 @@ bool ProgressEngine::step(MemberState& member) noexcept {
     if (call->phase == PendingCall::Phase::queued) {
       moved = true;
       if (!begin(member, *call)) continue;
+    } else if (call->phase == PendingCall::Phase::posted) {
+      take_up(member, *call);
     }
     const std::size_t before = call->cursor.op;
     if (!end_if_over(member, *call, go_on(member, *call)))
@@ -400,12 +470,12 @@ Progress ProgressEngine::help() noexcept {
 [[gnu::always_inline]] inline void ProgressEngine::run_alone(MemberState& member) noexcept {
   PendingCall* call = member.started.front;
   if (call->phase == PendingCall::Phase::queued && !begin(member, *call)) return;
+  if (call->phase == PendingCall::Phase::posted) take_up(member, *call);
   bool done = call->phase != PendingCall::Phase::broken;
   if (done && member.clock != nullptr) {
     done = play(member, *call);
   } else if (done) {
-    done = come_back_to(member.shared->rank_control, *member.lines) &&
-           interpret_rest(call->cached->plan, member.run, call->cursor);
+    done = member.come_back() && interpret_rest(call->cached->plan, member.run, call->cursor);
   }
   if (done) [[likely]]
     return end_well(member, *call);

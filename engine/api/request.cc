@@ -78,6 +78,8 @@ Request::~Request() {
 
 bool Request::is_started() const noexcept { return !rests(call_.get()); }
 
+void Request::must_be_waited_for() noexcept { call_->rests = false; }
+
 Status Request::start_in_full() {
   if (call_ == nullptr) return not_started(nullptr);
   MemberState& member = *call_->member;

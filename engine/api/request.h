@@ -66,6 +66,10 @@ Status wait_all(std::span<Request> requests, std::size_t* failed = nullptr);
 Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
                           std::size_t* failed = nullptr);
 
+// The result of the short way to start a call again: it did nothing; it started the call; the call
+// has also ended, and well.
+enum class ShortStart : std::uint8_t { nothing, started, over };
+
 class Request {
  public:
   Request();  // of no call
@@ -74,11 +78,11 @@ class Request {
   Request& operator=(Request&&) noexcept;
 
   // Begins the call. The request must be prepared or waited for.
-  Status start() { return started_again() ? Status() : start_in_full(); }
+  Status start() { return start_again(false) != ShortStart::nothing ? Status() : start_in_full(); }
   // True if the call is over; does not wait. A failed call returns its error.
   Result<bool> test();
   // Waits until the call is over. Call it once after each start(), even after test() was true.
-  Status wait() { return waited_again() ? Status() : wait_in_full(); }
+  Status wait() { return wait_again() ? Status() : wait_in_full(); }
   // Waits for at most `most`. True if the call is over; if false, the call continues.
   Result<bool> wait_for(std::chrono::milliseconds most);
 
@@ -93,9 +97,11 @@ class Request {
   friend Result<bool> wait_all_for(std::span<Request> requests, std::chrono::milliseconds most,
                                    std::size_t* failed);
   bool is_started() const noexcept;  // and not waited for
-  // The short ways (ProgressEngine::start_again() and wait_again()). False: nothing has happened.
-  bool started_again() noexcept;
-  bool waited_again() noexcept;
+  // The short ways. `waits`: a call that is over at once counts as waited for, until
+  // must_be_waited_for() says otherwise. Nothing and false: nothing has happened.
+  ShortStart start_again(bool waits) noexcept;
+  bool wait_again() noexcept;
+  void must_be_waited_for() noexcept;
   Status start_in_full();
   Status wait_in_full();
   // Its progress engine; nullptr if it need not be waited for.

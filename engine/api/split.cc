@@ -157,6 +157,7 @@ Result<Agreement::Decision> decide(Member& member, MemberState& s, Agreement::Us
   if (rank_control.has_left(rank) || !agreement.take_step(use, value)) {
     return is_out(rank_control, rank);
   }
+  s.come_here();
   const std::int64_t begin_ns = now_ns();
   const std::int64_t until_ns = deadline_after(begin_ns, rank_control.timeout_ns());
   begin_long_wait();

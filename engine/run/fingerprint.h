@@ -42,7 +42,7 @@ Fingerprint make_fingerprint(Collective collective, DataType type, ReduceOp op, 
                              std::uint64_t count_hash);
 
 inline Fingerprint with_call(Fingerprint print, std::uint32_t call) {
-  return {print.bits | static_cast<std::uint64_t>(call & 0xff) << 36};
+  return {print.bits | std::uint64_t{call} << 56 >> 20};
 }
 
 // Mixes in a further value on which ranks must agree, if not 0 (CallOptions::tag).

@@ -50,16 +50,18 @@ class FlightRecorder {
     Fingerprint fingerprint;
     std::int64_t begin_ns = 0, end_ns = 0;  // monotonic clock; 0: not recorded, or not ended
   };
-  // The last calls of rank r, oldest first. `begun`: the number of calls that it has begun.
-  std::vector<Call> last_calls(Rank r, std::uint64_t begun) const {
+  // The last calls of rank r, oldest first, numbered from 1. `begun`: the number of calls that it
+  // has begun, the first one with the number `before` + 1.
+  std::vector<Call> last_calls(Rank r, std::uint64_t begun, std::uint64_t before) const {
     const Track& track = tracks_[static_cast<std::size_t>(r)];
     std::vector<Call> out;
     if (track.fingerprints == nullptr) return out;
     for (std::uint64_t n = begun < kCalls ? 1 : begun - kCalls + 1; n != begun + 1; ++n) {
-      Call call{n, {(*track.fingerprints)[n % kCalls].load(std::memory_order_relaxed)}};
+      const std::size_t i = (before + n) % kCalls;
+      Call call{n, {(*track.fingerprints)[i].load(std::memory_order_relaxed)}};
       if (track.times != nullptr) {
-        call.begin_ns = (*track.times)[n % kCalls].begin_ns.load(std::memory_order_relaxed);
-        call.end_ns = (*track.times)[n % kCalls].end_ns.load(std::memory_order_relaxed);
+        call.begin_ns = (*track.times)[i].begin_ns.load(std::memory_order_relaxed);
+        call.end_ns = (*track.times)[i].end_ns.load(std::memory_order_relaxed);
       }
       out.push_back(call);
     }
@@ -83,7 +85,7 @@ class FlightRecorder {
  public:
   // The records of one rank. begin() and end() are called on the rank's thread only.
   struct alignas(kCacheLine) Track {
-    // The rank begins the call with that number, from 1. note() leaves out the times.
+    // The rank begins the call with that number. note() leaves out the times.
     [[gnu::always_inline]] void note(std::uint64_t number, std::uint64_t fingerprint) noexcept {
       (*fingerprints)[number % kCalls].store(fingerprint, std::memory_order_relaxed);
     }

@@ -25,11 +25,11 @@ std::int64_t now_ns() {
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
-constinit thread_local int known_thread_id = 0;
+constinit thread_local std::uint64_t known_thread = 0;
 
-int ask_thread_id() {
-  count_forks();  // from now on a fork sets known_thread_id to 0
-  return known_thread_id = static_cast<int>(syscall(SYS_gettid));
+std::uint64_t ask_thread() {
+  const std::uint64_t forks = count_forks();  // from now on a fork sets known_thread to 0
+  return known_thread = forks << 32 | static_cast<std::uint32_t>(syscall(SYS_gettid));
 }
 
 bool thread_has_ended(int id, int process) {
@@ -80,7 +80,7 @@ std::atomic<std::uint32_t> fork_count{0};
 std::uint32_t count_forks() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] {
     fork_count.fetch_add(1, std::memory_order_relaxed);
-    known_thread_id = 0;
+    known_thread = 0;
   });
   static_cast<void>(registered);
   return fork_count.load(std::memory_order_relaxed);

@@ -56,12 +56,15 @@ void sleep_ns(std::int64_t ns);
 // Reads the monotonic clock.
 std::int64_t now_ns();
 
-// The calling thread's id in the kernel, once it has been read; 0: not yet. A fork sets it to 0 in
-// the child, whose only thread has a new id. constinit: no access checks for initialisation.
-// initial-exec: no access calls a function in a shared library either.
-[[gnu::tls_model("initial-exec")]] extern constinit thread_local int known_thread_id;
-int ask_thread_id();
-inline int thread_id() { return known_thread_id != 0 ? known_thread_id : ask_thread_id(); }
+// The calling thread, once it has been read: its id in the kernel and, above it, the forks before
+// it (process.h), so that no thread of a child equals one of its parent. 0: not yet read; a fork
+// sets it to 0 in the child, whose only thread has a new id. constinit: no access checks for
+// initialisation. initial-exec: no access calls a function in a shared library either.
+[[gnu::tls_model("initial-exec")]] extern constinit thread_local std::uint64_t known_thread;
+std::uint64_t ask_thread();
+inline std::uint64_t this_thread() { return known_thread != 0 ? known_thread : ask_thread(); }
+inline int thread_id() { return static_cast<int>(this_thread()); }
+inline constexpr std::uint64_t kNoThread = ~std::uint64_t{0};  // not equal to any thread
 // True if the thread with that id has ended. `process`: the id of another process of the same user;
 // 0: this one. The kernel may reuse an id, so this may miss an end, but it never reports a false
 // one. False if `id` is 0 (unknown).

@@ -28,14 +28,20 @@ struct PostHeader {
 };
 static_assert(sizeof(PostHeader) == kPostHeader);
 
-// The writer publishes the data as those of its call. `lines`: the writer's.
-[[gnu::always_inline]] inline void post(Waiter& waiter, RankLines& lines, PostHeader& header,
-                                        std::uint32_t flag,
-                                        std::uint16_t bytes_or_history) noexcept {
+// The writer describes the data as those of its call, and then publishes them. `lines`, `own`: the
+// writer's.
+[[gnu::always_inline]] inline void describe_post(PostHeader& header, std::uint64_t fingerprint,
+                                                 std::uint16_t bytes_or_history,
+                                                 BufferHash own) noexcept {
   will_write(&header.bytes_or_history, sizeof(PostHeader) - sizeof(header.flag));
   header.bytes_or_history = bytes_or_history;
-  header.buffer_hash = waiter.buffer_hashes.own;
-  header.fingerprint = waiter.fingerprint;
+  header.buffer_hash = own;
+  header.fingerprint = fingerprint;
+}
+[[gnu::always_inline]] inline void post(Waiter& waiter, RankLines& lines, PostHeader& header,
+                                        std::uint32_t flag, std::uint16_t bytes_or_history,
+                                        BufferHash own) noexcept {
+  describe_post(header, waiter.fingerprint, bytes_or_history, own);
   publish(*waiter.rank_control, lines, header.flag, flag);  // pairs with wait_for_post()
 }
 
@@ -135,7 +141,7 @@ struct Outbox {
     std::memcpy(place, from, std::min(bytes, kSmallPayload));
     // Pairs with Inbox::wait().
     post(waiter, waiter.rank_control->lines(waiter.rank), slot, number + 1,
-         static_cast<std::uint16_t>(bytes));
+         static_cast<std::uint16_t>(bytes), waiter.buffer_hashes.own);
     return true;
   }
 };

@@ -275,7 +275,7 @@ const char* RankControl::algorithm_of(const CallRecord::What& what) const {
 }
 
 std::string RankControl::describe_call(Rank r, std::uint64_t number) {
-  CallRecord::What& what = record(r).of(number);
+  const CallRecord::What what = record(r).of(number);
   const char* algorithm = algorithm_of(what);
   return describe(Fingerprint{what.fingerprint.load(std::memory_order_relaxed)}) + " (" +
          (algorithm != nullptr ? algorithm : "?") + ", count " +

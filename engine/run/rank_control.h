@@ -195,43 +195,50 @@ struct alignas(kCacheLine) Entry {
   Atomic<std::uint32_t> base{0};
   Atomic<std::uint64_t> fingerprint{0};
   std::byte* scratch = nullptr;
-  // The user's buffers of this call and of the previous one. A peer that is still in the previous
-  // call can check if it shares buffers with this rank.
-  struct Buffers {
-    Atomic<std::byte*> input{nullptr}, output{nullptr};
-  };
-  Buffers buffers[2];
+  // The user's buffers of even and of odd calls: of this call and of the previous one. A peer that
+  // is still in the previous call can check if it shares buffers with this rank.
+  Atomic<std::byte*> input[2] = {}, output[2] = {};
 
-  Buffers& of(std::uint64_t number) { return buffers[number & 1]; }
+  struct Buffers {
+    Atomic<std::byte*>&input, &output;
+  };
+  Buffers of(std::uint64_t number) { return {input[number & 1], output[number & 1]}; }
 };
 static_assert(sizeof(Entry) == kCacheLine);
 
 // CallRecord describes the last calls of a rank, for reports. Relaxed (except `number` and
 // `inside`): read only to explain an error.
 struct alignas(kCacheLine) CallRecord {
-  // One entry for this call and one for the previous: a peer that waits in the previous call still
-  // finds its description.
-  struct What {
-    Atomic<std::uint64_t> fingerprint{0};
-    Atomic<std::uint64_t> count{0};
-    Atomic<const char*> algorithm{nullptr};  // a string that all ranks can read
-  };
   Atomic<std::uint64_t> number{0};  // calls begun
-  What what[2];
-  Atomic<bool> inside{false};  // in a call, where it may read the others' memory
-  Atomic<int> thread{0};       // kernel id of the thread that makes the calls
+  // Of even and of odd calls: of this call and of the previous one. A peer that waits in the
+  // previous call still finds its description.
+  Atomic<std::uint64_t> fingerprint[2] = {}, count[2] = {};
+  Atomic<const char*> algorithm[2] = {};  // strings that all ranks can read
+  Atomic<bool> inside{false};             // in a call, where it may read the others' memory
+  Atomic<int> thread{0};                  // kernel id of the thread that makes the calls
 
-  What& of(std::uint64_t call) { return what[call & 1]; }
+  struct What {
+    Atomic<std::uint64_t>&fingerprint, &count;
+    Atomic<const char*>& algorithm;
+  };
+  What of(std::uint64_t call) {
+    return {fingerprint[call & 1], count[call & 1], algorithm[call & 1]};
+  }
 
-  // Records the call that the rank is about to make on the thread with id `caller`.
+  // Records the call that the rank is about to make on the thread in `thread`.
   [[gnu::always_inline]] void announce(std::uint64_t call, std::uint64_t print,
-                                       std::uint64_t elements, const char* name, int caller) {
-    What& mine = of(call);
+                                       std::uint64_t elements, const char* name) {
+    const What mine = of(call);
     mine.fingerprint.store(print, std::memory_order_relaxed);
     mine.count.store(elements, std::memory_order_relaxed);
     mine.algorithm.store(name, std::memory_order_relaxed);
-    thread.store(caller, std::memory_order_relaxed);
     number.store(call, std::memory_order_release);  // pairs with disagreement() in wait.cc
+  }
+  // announce() on the thread with id `caller`.
+  void announce(std::uint64_t call, std::uint64_t print, std::uint64_t elements, const char* name,
+                int caller) {
+    thread.store(caller, std::memory_order_relaxed);
+    announce(call, print, elements, name);
   }
 };
 static_assert(sizeof(CallRecord) == kCacheLine);
@@ -345,6 +352,8 @@ class RankControl {
     if (is_parked_on(owners.parked.count)) [[unlikely]]
       wake_parked_on(word);
   }
+  // For is_plain(): true if announce() would wake a rank.
+  bool has_sleepers(RankLines& owners) const { return is_parked_on<true>(owners.parked.count); }
 
   // Ends the communicator: every wait of every rank returns, now and later. The first reason
   // counts. Callable from any thread.
@@ -454,9 +463,10 @@ class RankControl {
   bool has_ended(Rank r);                // its process, or the thread that made its last call
   // True if any rank is parked on a word of the owner of this count. The owner has already stored
   // the new value.
+  template <bool kPlain = false>
   bool is_parked_on(Atomic<std::uint32_t>& count) const {
     // Pairs with Parking's fetch_add.
-    if (strict_) return count.fetch_add(0, std::memory_order_acq_rel) != 0;
+    if (!kPlain && strict_) return count.fetch_add(0, std::memory_order_acq_rel) != 0;
     // The compiler must not move the load before the caller's store; a parking rank's membarrier
     // stops the processor from doing so. Relaxed: if that membarrier came before our store, we see
     // the rank's earlier writes; if later, the rank sees our store.

@@ -315,11 +315,11 @@ void report_mismatch(RankControl& rank_control, Rank rank, Rank peer,
                      std::uint64_t theirs) noexcept {
   rank_control.abort(make_error(Code::mismatch, [&] {
     CallRecord& record = rank_control.record(rank);
-    const CallRecord::What& mine = record.of(record.number.load(std::memory_order_relaxed));
+    const CallRecord::What mine = record.of(record.number.load(std::memory_order_relaxed));
     const Fingerprint other{theirs};
     // We know only the lowest bits of that call's number, and of() needs no more.
     const auto number = static_cast<std::uint64_t>(other.call());
-    const CallRecord::What& there = rank_control.record(peer).of(number);
+    const CallRecord::What there = rank_control.record(peer).of(number);
     return difference({.print = {mine.fingerprint.load(std::memory_order_relaxed)},
                        .rank = rank,
                        .count = mine.count.load(std::memory_order_relaxed),

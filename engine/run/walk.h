@@ -23,7 +23,7 @@ void enter(RankState& state) {
   entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
   will_write(&entry.scratch, sizeof(entry.scratch));
   entry.scratch = state.memory_of(self, Memory::scratch);
-  Entry::Buffers& buffers = entry.of(state.waiter.call);
+  const Entry::Buffers buffers = entry.of(state.waiter.call);
   buffers.input.store(state.memory_of(self, Memory::input), std::memory_order_relaxed);
   buffers.output.store(state.memory_of(self, Memory::output), std::memory_order_relaxed);
   publish(rank_control, state.waiter.rank, entry.call,
@@ -75,7 +75,7 @@ bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
   }
   will_read(&entry.scratch, sizeof(entry.scratch));
   state.memory_of(op.peer, Memory::scratch) = entry.scratch;
-  Entry::Buffers& buffers = entry.of(state.waiter.call);
+  const Entry::Buffers buffers = entry.of(state.waiter.call);
   state.memory_of(op.peer, Memory::input) = buffers.input.load(std::memory_order_relaxed);
   state.memory_of(op.peer, Memory::output) = buffers.output.load(std::memory_order_relaxed);
   const auto self = static_cast<std::size_t>(state.waiter.rank);
@@ -389,7 +389,8 @@ void post(const Op& op, const Operand* operand, RankState& state) noexcept {
   }
   if ((op.flags & kMoreToPost) != 0) return;
   post(state.waiter, state.waiter.rank_control->lines(state.waiter.rank), board.half(state.posts),
-       state.posts + 1, static_cast<std::uint16_t>(state.call_history >> 16));
+       state.posts + 1, static_cast<std::uint16_t>(state.call_history >> 16),
+       state.waiter.buffer_hashes.own);
   ++state.posts;
 }
 

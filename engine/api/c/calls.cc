@@ -117,21 +117,20 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
   return result;
 }
 
-[[gnu::noinline, gnu::cold]] rkResult_t failed(const char* function, const TakenRank& rank) {
-  return tell(function, rank.failure());
+[[gnu::noinline, gnu::cold]] rkResult_t failed(const char* function,
+                                               const RankTable::Slot& rank) noexcept {
+  return guarded(function, [&] { return failure_of(rank); });
 }
 
 // The short way of a call that is not in a group.
 [[gnu::always_inline]] inline rkResult_t call_at_once(const char* function, rkComm_t comm,
                                                       const PlainCall& call) noexcept {
-  return guarded(function, [&]() -> rkResult_t {
-    if (const TakenRank rank(comm); rank) [[likely]] {
-      return rank.member().try_plain(call.in, call.out, call.count, call.kinds)
-                 ? rkSuccess
-                 : failed(function, rank);
-    }
-    return call_in_full(function, comm, call.in, call.out, call.count, call.kinds);
-  });
+  if (const TakenRank rank(comm); rank) [[likely]] {
+    return rank.member().try_plain(call.in, call.out, call.count, call.kinds)
+               ? rkSuccess
+               : failed(function, rank.slot());
+  }
+  return call_in_full(function, comm, call.in, call.out, call.count, call.kinds);
 }
 
 // The short way of a call in a group.
@@ -140,8 +139,8 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
                                            std::uint64_t kinds) noexcept {
   {
     const TakenRank rank(comm);
-    if (rank && rank.is_this_process() && collect_again({function, comm, {in, out, count, kinds}}))
-        [[likely]] {
+    if (rank && rank.slot().home.load(std::memory_order_relaxed).is_this() &&
+        collect_again({function, comm, {in, out, count, kinds}})) [[likely]] {
       return rkSuccess;
     }
   }
@@ -155,6 +154,19 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
   return call(function, comm, {collective, in, out, count, type, op, root});
 }
 
+// PlainCall::kinds of the types and operations, by C number.
+struct Kinds {
+  std::uint64_t types[kTypes.size()] = {}, ops[kOps.size()] = {};
+};
+constexpr Kinds kKinds = [] {
+  Kinds all;
+  for (std::size_t i = 0; i < kTypes.size(); ++i)
+    all.types[i] = PlainCall::kinds_of({}, kTypes[i], {}, 0);
+  for (std::size_t i = 0; i < kOps.size(); ++i)
+    all.ops[i] = PlainCall::kinds_of({}, {}, kOps[i], 0);
+  return all;
+}();
+
 // call() for a call without lists and epilogues.
 [[gnu::always_inline]] inline rkResult_t call(const char* function, rkComm_t comm,
                                               Collective collective, const void* in, void* out,
@@ -163,8 +175,9 @@ std::shared_ptr<const CreatedOperation> created_operation(const RankHandle& hand
   // Negative numbers become large ones.
   if (static_cast<unsigned>(type) < kTypes.size() && static_cast<unsigned>(op) < kOps.size())
       [[likely]] {
-    const auto kinds = PlainCall::kinds_of(collective, kTypes[static_cast<unsigned>(type)],
-                                           kOps[static_cast<unsigned>(op)], root);
+    const std::uint64_t kinds = PlainCall::kinds_of(collective, {}, {}, root) |
+                                kKinds.types[static_cast<unsigned>(type)] |
+                                kKinds.ops[static_cast<unsigned>(op)];
     if (in_group()) [[unlikely]]
       return collect_plain(function, comm, in, out, count, kinds);
     return call_at_once(function, comm, {in, out, count, kinds});
@@ -325,9 +338,10 @@ rkResult_t rkScatterCounts(const void* in, void* out, const size_t* counts, rkDa
 
 rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* given) noexcept {
   return guarded("rkCommSetCallOptions", [&]() -> Status {
-    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    BorrowedRank handle(comm, BorrowedRank::As::caller);
     if (given == nullptr) {
       handle->call_options = nullptr;
+      handle.set(RankTable::Slot::kHasOptions, false);
       return {};
     }
     const auto grown = grown_to_this("options", given, kFirstCallOptions,
@@ -378,6 +392,7 @@ rkResult_t rkCommSetCallOptions(rkComm_t comm, const rkCallOptions_t* given) noe
     owned->options.tag = options->tag;
     owned->options.shared_payloads = options->sharedPayloads == 1;
     handle->call_options = std::move(owned);
+    handle.set(RankTable::Slot::kHasOptions, true);
     return {};
   });
 }

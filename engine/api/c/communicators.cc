@@ -188,8 +188,9 @@ rkResult_t rkCommRevoke(rkComm_t comm) noexcept {
 
 rkResult_t rkCommFinalize(rkComm_t comm) noexcept {
   return guarded("rkCommFinalize", [&]() -> Status {
-    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    BorrowedRank handle(comm, BorrowedRank::As::caller);
     handle->finalized = true;
+    handle.set(RankTable::Slot::kFinalized, true);
     handle->member->leave();  // or after its requests have been waited for (CallGroup::come_back)
     return {};
   });

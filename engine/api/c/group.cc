@@ -285,15 +285,10 @@ rkResult_t end_for_request(const char* function, rkRequest_t* request, bool star
     HeldRanks held;
     std::unique_ptr<CallGroup> calls = take_calls();
     if (Status status = calls->prepare(held); !status.ok()) return status;
-    const rkComm_t only = calls->only_rank();
     const rkRequest_t made = HandleTable<RequestHandle>::add(
         std::unique_ptr<RequestHandle>(new RequestHandle{std::move(calls)}));
     BorrowedRequest one(made, BorrowedRequest::As::caller);
-    if (only != nullptr) {
-      one.slot().rank_at_rest.store(RankTable::bits_of(only) & RankTable::kGeneration,
-                                    std::memory_order_relaxed);
-      one.slot().rank.store(RankTable::find(only), std::memory_order_relaxed);
-    }
+    one.note_rank();
     if (starts) {
       Status refused;
       try {
@@ -365,10 +360,12 @@ namespace {
 }
 
 // The only call of a group has failed.
-[[gnu::noinline, gnu::cold]] rkResult_t group_failed(const char* function, const TakenRank& rank) {
-  const Status status = rank.failure();
-  return tell("rkGroupEnd",
-              {status.code(), name_of(function, rank.member().rank()) + ": " + status.text()});
+[[gnu::noinline, gnu::cold]] rkResult_t group_failed(const char* function,
+                                                     const RankTable::Slot& rank) noexcept {
+  return guarded("rkGroupEnd", [&]() -> Status {
+    const Status status = failure_of(rank);
+    return {status.code(), name_of(function, rank.object->member->rank()) + ": " + status.text()};
+  });
 }
 
 }  // namespace
@@ -381,16 +378,14 @@ rkResult_t rkGroupEnd() noexcept {
     return end_group();
   const CollectedPlainCall& one = plain_calls->calls[0];
   const char* const function = one.function;  // a function of the caller may open a group
-  return guarded("rkGroupEnd", [&]() -> rkResult_t {
-    if (const TakenRank rank(one.comm); rank) [[likely]] {
-      groups_open = 0;
-      plain_calls->size = 0;
-      return rank.member().try_plain(one.call.in, one.call.out, one.call.count, one.call.kinds)
-                 ? rkSuccess
-                 : group_failed(function, rank);
-    }
-    return end_group();
-  });
+  if (const TakenRank rank(one.comm); rank) [[likely]] {
+    groups_open = 0;
+    plain_calls->size = 0;
+    return rank.member().try_plain(one.call.in, one.call.out, one.call.count, one.call.kinds)
+               ? rkSuccess
+               : group_failed(function, rank.slot());
+  }
+  return end_group();
 }
 
 rkResult_t rkGroupEndAsync(rkRequest_t* request) noexcept {

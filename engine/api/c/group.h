@@ -179,10 +179,12 @@ class CallGroup {
     }
     return {};
   }
-  // The short ways of a group of one call that is started and waited for again. False: nothing has
-  // happened.
-  bool start_again() noexcept { return requests_.front().started_again(); }
-  bool wait_again() noexcept { return requests_.front().waited_again(); }
+  // The short ways of a group of one call that is started and waited for again. Nothing and false:
+  // nothing has happened. A call that is over at once counts as waited for, until
+  // must_be_waited_for().
+  ShortStart start_again() noexcept { return requests_.front().start_again(true); }
+  bool wait_again() noexcept { return requests_.front().wait_again(); }
+  void must_be_waited_for() noexcept { requests_.front().must_be_waited_for(); }
   // The only call's rank; nullptr: several calls, or a split.
   rkComm_t only_rank() const {
     return calls_.size() == 1 && splits_.empty() ? calls_.front().comm : nullptr;
@@ -251,7 +253,28 @@ struct RequestHandle {
   std::string orders{};  // storage for the text of rkRequestGetOrders()
 };
 
-using BorrowedRequest = Borrowed<RequestHandle>;
+// A request in use.
+class BorrowedRequest : public Borrowed<RequestHandle> {
+ public:
+  BorrowedRequest(rkRequest_t request, As as) : Borrowed(request, as) {
+    // From here on the wait finds that the request is over. Acquire: pairs with rkRequestStart().
+    if (slot().over_for.load(std::memory_order_relaxed) != kNoThread &&
+        slot().over_for.exchange(kNoThread, std::memory_order_acquire) != kNoThread) {
+      (*this)->calls->must_be_waited_for();
+    }
+  }
+  // Lets use_by_rank() use the request, if it has one rank.
+  void note_rank() const {
+    const rkComm_t only = (*this)->calls->only_rank();
+    if (only == nullptr) return;
+    RankTable::Slot& rank = *RankTable::find(only);
+    const std::uint64_t options =
+        rank.state.load(std::memory_order_relaxed) & RankTable::Slot::kHasOptions;
+    slot().rank_at_rest.store((RankTable::bits_of(only) & RankTable::kGeneration) | options,
+                              std::memory_order_relaxed);
+    slot().rank.store(&rank, std::memory_order_relaxed);
+  }
+};
 
 // Calls of this thread between rkGroupStart() and the group's end, which makes them together.
 

@@ -25,6 +25,7 @@
 #include "engine/api/epilogues.h"
 #include "engine/base/memory.h"
 #include "engine/run/kernels/types.h"
+#include "engine/run/machine.h"
 #include "engine/run/process.h"
 #include "engine/run/user_functions.h"
 
@@ -60,18 +61,25 @@ struct alignas(kCacheLine) HandleSlot {
   // Upper half: the generation. Lower half: the flags below and the number of readers.
   static constexpr std::uint64_t kDoomed = std::uint64_t{1} << 31;  // goes with its last user
   static constexpr std::uint64_t kBusy = std::uint64_t{1} << 30;    // a thread is in a call
-  static constexpr std::uint64_t kReader = 1;                       // one reader
+  // Of a rank. Short ways need no look at the rank, because they find its state changed.
+  static constexpr std::uint64_t kHasOptions = std::uint64_t{1} << 29;
+  static constexpr std::uint64_t kFinalized = std::uint64_t{1} << 28;
+  static constexpr std::uint64_t kReader = 1;  // one reader
+  static constexpr std::uint64_t kUsers = kBusy | (kFinalized - 1);
 
   std::atomic<std::uint64_t> state{kDoomed};  // generation 0: never used
   std::atomic<HomeProcess> home{};
-  std::unique_ptr<Object> object;
   std::uint32_t index = 0;
+  std::unique_ptr<Object> object;
   HandleSlot* next_free = nullptr;
   // For an object that is used only while one rank is held, and freed only then if the rank lives:
   // the slot of that rank, its state at rest, and if a thread that holds the rank alone uses the
   // object. The slot may get another object at any time. All relaxed: see use_by_rank().
   std::atomic<HandleSlot<RankHandle>*> rank{nullptr};
   std::atomic<std::uint64_t> rank_at_rest{0};
+  // Of a request: the thread whose start ran to its end, and whose wait needs only this; kNoThread:
+  // none. One exchange takes it away, in that wait or in BorrowedRequest().
+  std::atomic<std::uint64_t> over_for{kNoThread};
   std::atomic<bool> used_by_rank{false};
 };
 
@@ -137,6 +145,7 @@ class HandleTable {
     slot.object = std::move(object);
     slot.home.store(HomeProcess(), std::memory_order_relaxed);
     slot.rank.store(nullptr, std::memory_order_relaxed);
+    slot.over_for.store(kNoThread, std::memory_order_relaxed);
     // Generations begin at 1, so no handle is NULL. Release: pairs with Borrowed.
     std::uint64_t generation = slot.state.load(std::memory_order_relaxed) & kGeneration;
     if (generation == 0) generation = kNext;
@@ -219,11 +228,10 @@ class Borrowed {
   }
   [[gnu::always_inline]] ~Borrowed() {
     if (slot_ == nullptr) return;
-    constexpr std::uint64_t kUsers = Slot::kBusy | (Slot::kBusy - 1);
     const auto mine = static_cast<std::uint64_t>(as_);
     const std::uint64_t left =
         slot_->state.fetch_sub(mine, std::memory_order_acq_rel) - mine;  // pairs with the next user
-    if ((left & Slot::kDoomed) != 0 && (left & kUsers) == 0) [[unlikely]]
+    if ((left & Slot::kDoomed) != 0 && (left & Slot::kUsers) == 0) [[unlikely]]
       Table::bury(*slot_);
   }
   Borrowed(Borrowed&& other) noexcept
@@ -236,6 +244,11 @@ class Borrowed {
   // The object is destroyed when its last user, at the latest this one, leaves. Sequentially
   // consistent: pairs with look_from_signal().
   void doom() { slot_->state.fetch_or(Slot::kDoomed, std::memory_order_seq_cst); }
+  // Sets or clears a flag. Relaxed: the destructor publishes it to the next user.
+  void set(std::uint64_t flag, bool on) {
+    on ? slot_->state.fetch_or(flag, std::memory_order_relaxed)
+       : slot_->state.fetch_and(~flag, std::memory_order_relaxed);
+  }
   // For a handle that is refused from now on: waits until its object is destroyed, possibly by
   // another thread. Returns false if another thread is in a call on it.
   static bool await_end(typename Object::Handle handle) {
@@ -342,16 +355,13 @@ using BorrowedRank = Borrowed<RankHandle>;
 using RankTable = HandleTable<RankHandle>;
 
 // The rank of a handle that nobody used, held for the calling thread; the slot is empty if it was
-// used, and for a rank that takes no plain calls as they are.
+// used, and for a rank with call options or one that was finalized.
 class TakenRank {
  public:
   [[gnu::always_inline]] explicit TakenRank(rkComm_t comm) noexcept : slot_(RankTable::find(comm)) {
-    if (slot_ == nullptr ||
-        !RankTable::take(*slot_, RankTable::bits_of(comm) & RankTable::kGeneration)) [[unlikely]] {
+    if (slot_ != nullptr &&
+        !RankTable::take(*slot_, RankTable::bits_of(comm) & RankTable::kGeneration)) [[unlikely]]
       slot_ = nullptr;
-    } else if (slot_->object->finalized || slot_->object->call_options != nullptr) [[unlikely]] {
-      RankTable::leave(*std::exchange(slot_, nullptr));
-    }
   }
   [[gnu::always_inline]] ~TakenRank() {
     if (slot_ != nullptr) RankTable::leave(*slot_);
@@ -360,40 +370,53 @@ class TakenRank {
   TakenRank& operator=(const TakenRank&) = delete;
 
   explicit operator bool() const { return slot_ != nullptr; }
-  bool is_this_process() const { return slot_->home.load(std::memory_order_relaxed).is_this(); }
+  RankTable::Slot& slot() const { return *slot_; }
   Member& member() const { return *slot_->object->member; }
-  // The error of the member's last plain call.
-  [[gnu::cold]] Status failure() const {
-    if (!is_this_process()) throw Refusal{rkForked, RankHandle::kWords.is_parents};
-    return member().failure();
-  }
 
  private:
   RankTable::Slot* slot_;
 };
 
-// Calls act(object) while the one rank of the object is held, and with it the object, without a
-// look-up. False: act() has returned false, or the object has no such rank, it or the rank is in
-// use, the rank is finalized, or the handle is invalid.
-template <class Object, class Act>
-[[gnu::always_inline]] inline bool use_by_rank(typename Object::Handle handle,
-                                               const Act& act) noexcept {
+// The error of the last plain call of a rank that is held.
+[[gnu::cold]] inline Status failure_of(const RankTable::Slot& rank) {
+  if (!rank.home.load(std::memory_order_relaxed).is_this()) {
+    throw Refusal{rkForked, RankHandle::kWords.is_parents};
+  }
+  return rank.object->member->failure();
+}
+
+// The slot of a handle that nobody uses; nullptr: it is in use, or no valid handle.
+template <class Object>
+[[gnu::always_inline]] inline HandleSlot<Object>* slot_at_rest(
+    typename Object::Handle handle) noexcept {
   using Table = HandleTable<Object>;
   auto* const slot = Table::find(handle);
-  const std::uint64_t at_rest = Table::bits_of(handle) & Table::kGeneration;
-  if (slot == nullptr || slot->state.load(std::memory_order_relaxed) != at_rest) return false;
-  RankTable::Slot* const rank = slot->rank.load(std::memory_order_relaxed);
+  return slot != nullptr && slot->state.load(std::memory_order_relaxed) ==
+                                (Table::bits_of(handle) & Table::kGeneration)
+             ? slot
+             : nullptr;
+}
+
+// Calls act() while the one rank of the object in a slot_at_rest() is held, and with it the object,
+// without a look-up. False: act() has returned false, or the object has no such rank, it or the
+// rank is in use, the rank has got or lost options, or is finalized.
+template <class Object, class Act>
+[[gnu::always_inline]] inline bool use_by_rank(HandleSlot<Object>& slot,
+                                               typename Object::Handle handle,
+                                               const Act& act) noexcept {
+  RankTable::Slot* const rank = slot.rank.load(std::memory_order_relaxed);
   if (rank == nullptr ||
-      !RankTable::take(*rank, slot->rank_at_rest.load(std::memory_order_relaxed))) {
+      !RankTable::take(*rank, slot.rank_at_rest.load(std::memory_order_relaxed))) {
     return false;
   }
   // If the object is still there, it stays as long as its rank is held. (If not, the rank may be
   // another object's.)
   bool done = false;
-  if (slot->state.load(std::memory_order_relaxed) == at_rest && !rank->object->finalized) {
-    slot->used_by_rank.store(true, std::memory_order_relaxed);
-    done = act(*slot->object);
-    slot->used_by_rank.store(false, std::memory_order_relaxed);
+  if (slot.state.load(std::memory_order_relaxed) ==
+      (HandleTable<Object>::bits_of(handle) & HandleTable<Object>::kGeneration)) {
+    slot.used_by_rank.store(true, std::memory_order_relaxed);
+    done = act();
+    slot.used_by_rank.store(false, std::memory_order_relaxed);
   }
   RankTable::leave(*rank);
   return done;

@@ -37,6 +37,7 @@ struct InUse {
 [[gnu::noinline]] rkResult_t start_in_full(rkRequest_t request) noexcept {
   return guarded("rkRequestStart", [&]() -> Status {
     const InUse one(request);
+    one.handle.note_rank();  // its rank may have got or lost options
     return one.calls().start(one.ranks);
   });
 }
@@ -49,6 +50,13 @@ struct InUse {
   });
 }
 
+[[gnu::noinline]] rkResult_t wait_by_rank(HandleSlot<RequestHandle>& slot,
+                                          rkRequest_t request) noexcept {
+  return use_by_rank(slot, request, [&slot] { return slot.object->calls->wait_again(); })
+             ? rkSuccess
+             : wait_in_full(request);
+}
+
 }  // namespace
 }  // namespace rankine
 
@@ -57,10 +65,15 @@ using namespace rankine;
 extern "C" {
 
 rkResult_t rkRequestStart(rkRequest_t request) noexcept {
-  return use_by_rank<RequestHandle>(
-             request, [](const RequestHandle& one) { return one.calls->start_again(); })
-             ? rkSuccess
-             : start_in_full(request);
+  HandleSlot<RequestHandle>* const slot = slot_at_rest<RequestHandle>(request);
+  const auto start = [slot] {
+    if (slot->over_for.load(std::memory_order_relaxed) != kNoThread) return false;
+    const ShortStart started = slot->object->calls->start_again();
+    // Release: pairs with BorrowedRequest().
+    if (started == ShortStart::over) slot->over_for.store(known_thread, std::memory_order_release);
+    return started != ShortStart::nothing;
+  };
+  return slot != nullptr && use_by_rank(*slot, request, start) ? rkSuccess : start_in_full(request);
 }
 
 rkResult_t rkRequestTest(rkRequest_t request, int* over) noexcept {
@@ -76,10 +89,15 @@ rkResult_t rkRequestTest(rkRequest_t request, int* over) noexcept {
 }
 
 rkResult_t rkRequestWait(rkRequest_t request) noexcept {
-  return use_by_rank<RequestHandle>(
-             request, [](const RequestHandle& one) { return one.calls->wait_again(); })
-             ? rkSuccess
-             : wait_in_full(request);
+  HandleSlot<RequestHandle>* const slot = slot_at_rest<RequestHandle>(request);
+  if (slot == nullptr) return wait_in_full(request);
+  std::uint64_t self = known_thread;
+  // An exchange and not a store: the slot may have got another thread's request meanwhile.
+  if (slot->over_for.load(std::memory_order_relaxed) == self &&
+      slot->over_for.compare_exchange_strong(self, kNoThread, std::memory_order_relaxed)) {
+    return rkSuccess;
+  }
+  return wait_by_rank(*slot, request);
 }
 
 rkResult_t rkRequestWaitFor(rkRequest_t request, int64_t milliseconds, int* over) noexcept {

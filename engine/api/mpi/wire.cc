@@ -432,9 +432,8 @@ void Wire::deliver(const Parcel& parcel) {
     // The reader of the message will report the difference; the far rank's count is not known here.
     CallRecord& mine = rank_control_->record(rank_);
     const auto call = mine.number.load(std::memory_order_relaxed);
-    for (CallRecord::What& what : rank_control_->record(parcel.peer).what)
-      what.count.store(mine.of(call).count.load(std::memory_order_relaxed),
-                       std::memory_order_relaxed);
+    for (Atomic<std::uint64_t>& count : rank_control_->record(parcel.peer).count)
+      count.store(mine.of(call).count.load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
   std::uint32_t number = far.in_base + parcel.number;
   for (int m = parcel.first; m >= 0; m = messages_[static_cast<std::size_t>(m)].next, ++number) {

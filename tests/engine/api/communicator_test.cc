@@ -2,9 +2,12 @@
 // with every operation, awkward sizes, the engine's defaults, placement, and environment variables.
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <latch>
@@ -200,6 +203,52 @@ TEST(Placement, WithoutOneThreadsRunWhereTheyAre) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::invalid_argument);
   EXPECT_NE(refused.status().text().find("4000"), std::string::npos) << refused.status().text();
+}
+
+// Short ways are for the thread of the latest call. Fails if one of them, or a started call that
+// another thread has ended, leaves the wrong thread in the rank's record.
+TEST(Placement, TheThreadThatMakesTheCallsMayChange) {
+  const std::vector<int> all = allowed_cpus();
+  if (all.size() == 1) GTEST_SKIP() << "all threads run on one CPU";
+  auto communicator = Communicator::create({.ranks = 2, .tuned = false}).value();
+  const auto first = communicator->join_for_another_thread(0).value();
+  // Members of one thread would share its started calls.
+  std::unique_ptr<Member> second;
+  std::thread([&] { second = communicator->join_for_another_thread(1).value(); }).join();
+  const std::array<float, 2> x{1, 2}, u{3, 4};
+  std::array<float, 2> y{}, v{};
+  Request request = first->prepared().all_reduce(std::span(x), std::span(y)).value();
+  Request other = second->prepared().all_reduce(std::span(u), std::span(v)).value();
+  const auto answer = [&] { return second->all_reduce(std::span(u), std::span(v)); };
+  const auto expect_all_cpus = [&] {
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(other.start().ok() && first->all_reduce(std::span(x), std::span(y)).ok() &&
+                  other.wait().ok());
+      EXPECT_EQ(first->cpu(), kNotPlaced);
+      EXPECT_EQ(second->cpu(), kNotPlaced);
+      EXPECT_TRUE(request.start().ok() && answer().ok() && request.wait().ok());
+      EXPECT_EQ(first->cpu(), kNotPlaced);
+      EXPECT_EQ(second->cpu(), kNotPlaced);
+    }
+  };
+  expect_all_cpus();
+  EXPECT_TRUE(request.start().ok());
+  std::latch has_called(1), may_end(1);
+  std::thread pinned([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(all.back()), &one);
+    EXPECT_EQ(pthread_setaffinity_np(pthread_self(), sizeof one, &one), 0);
+    EXPECT_TRUE(answer().ok() && request.wait().ok());
+    EXPECT_EQ(first->cpu(), all.back());
+    EXPECT_EQ(second->cpu(), all.back());
+    has_called.count_down();
+    may_end.wait();
+  });
+  has_called.wait();
+  expect_all_cpus();
+  may_end.count_down();
+  pinned.join();
 }
 
 TEST(Ports, AreABudgetOfEachCommunicator) {

@@ -453,7 +453,8 @@ TEST_P(Requests, OfARankThatAnotherThreadUsesAreRefused) {
 
 // From its second start on, a request of one call takes a short way. Fails if that way does not see
 // that the request was freed and its slot has another one, is under way or not, belongs to the
-// parent of this process, or that its rank was finalized.
+// parent of this process, or that its rank was finalized; or if it loses that a started call, which
+// is over at once, was or was not waited for.
 TEST(PreparedRequest, IsRefusedOnItsShortWayAsOnTheOther) {
   std::int32_t x[4] = {1, 1, 1, 1};
   const auto prepared = [&](rkComm_t comm) {
@@ -477,8 +478,28 @@ TEST(PreparedRequest, IsRefusedOnItsShortWayAsOnTheOther) {
   expect_refused(rkRequestStart(freed), "request is no valid handle");
   expect_refused(rkRequestWait(freed), "request is no valid handle");
   EXPECT_EQ(rkRequestWait(next), rkSuccess);
+  EXPECT_EQ(rkRequestStart(next), rkSuccess);
+  std::thread([&] { EXPECT_EQ(rkRequestWait(next), rkSuccess) << last_error(); }).join();
+  expect_error(rkRequestWait(next), rkInvalidUsage, "request is not under way");
+  EXPECT_EQ(rkRequestStart(next), rkSuccess);
+  int over = 0;
+  EXPECT_EQ(rkRequestTest(next, &over), rkSuccess);
+  EXPECT_EQ(over, 1);
+  EXPECT_EQ(rkRequestWaitAll(1, &next), rkSuccess);
+  expect_error(rkRequestWait(next), rkInvalidUsage, "request is not under way");
+  const rkCallOptions_t options = RK_CALL_OPTIONS_INITIALIZER;
+  for (const rkCallOptions_t* given : {&options, static_cast<const rkCallOptions_t*>(nullptr)}) {
+    EXPECT_EQ(rkCommSetCallOptions(comms[0], given), rkSuccess);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(rkRequestStart(next), rkSuccess) << last_error();
+      EXPECT_EQ(rkRequestWait(next), rkSuccess) << last_error();
+      EXPECT_EQ(rkAllReduce(x, x, 4, rkInt32, rkSum, comms[0]), rkSuccess) << last_error();
+    }
+  }
+  EXPECT_EQ(rkRequestStart(next), rkSuccess);
   const std::string end = run_in_child([&] {
-    int failed = rkRequestStart(next) == rkForked ? 0 : 1;
+    int failed = rkRequestWait(next) == rkForked ? 0 : 16;
+    failed |= rkRequestStart(next) == rkForked ? 0 : 1;
     failed |= rkAllReduce(x, x, 4, rkInt32, rkSum, comms[0]) == rkForked ? 0 : 2;
     rkGroupStart();
     failed |= rkAllReduce(x, x, 4, rkInt32, rkSum, comms[0]) == rkForked ? 0 : 4;
@@ -486,6 +507,7 @@ TEST(PreparedRequest, IsRefusedOnItsShortWayAsOnTheOther) {
     return failed;
   });
   EXPECT_EQ(end, "exit 0");
+  EXPECT_EQ(rkRequestWait(next), rkSuccess) << last_error();
   EXPECT_EQ(rkCommFinalize(comms[0]), rkSuccess);
   expect_error(rkRequestStart(next), rkInvalidUsage, "comm has been finalized");
   EXPECT_EQ(rkRequestFree(next), rkSuccess);
