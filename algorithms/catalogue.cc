@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "algorithms/bruck.h"
 #include "algorithms/circulant.h"
@@ -236,7 +237,7 @@ Tree levels_of(const Params& a) { return level_tree(a.ranks, a.root, resolved(a)
 // Among equally expensive entries the first is chosen (engine/network/predict.h): add a new entry
 // at the end of its collective, so that it changes a choice only if it is better.
 // clang-format off
-const Algorithm kCatalogue[] = {
+constinit const Algorithm kCatalogue[] = {
     {.collective = broadcast, .name = "chain", .make = [](const Params& a) { return chain_broadcast(a.ranks, a.root, a.segments); },
      .parameters = "segments", .rounds = "if(N-1,N+P-2,0)", .sent = kOne, .received = kOne, .send_ports = kOne, .receive_ports = kOne,
      .summary = "segments handed from neighbour to neighbour", .citation = kPatarasuk},
@@ -937,19 +938,42 @@ const Algorithm kCatalogue[] = {
 
 std::span<const Algorithm> catalogue() { return kCatalogue; }
 
-namespace {
-const Algorithm* written_algorithm = nullptr;
-}  // namespace
+GivenAlgorithm given_algorithm(std::string name, const CollectiveSpec& goal, Schedule schedule) {
+  struct Owner {
+    std::string name;
+    GivenSchedule given;
+    Algorithm entry;
 
-void set_written_algorithm(const Algorithm* entry) { written_algorithm = entry; }
+    Owner(std::string name_, const CollectiveSpec& goal_, Schedule schedule_)
+        : name(std::move(name_)),
+          given{goal_, std::move(schedule_)},
+          entry{.collective = goal_.collective,
+                .name = name,
+                .make = given,
+                .rounds = kComputed,
+                .sent = kComputed,
+                .received = kComputed,
+                .send_ports = kComputed,
+                .receive_ports = kComputed,
+                .summary = "a schedule from outside the catalogue",
+                .citation = "its author",
+                .other_bits = goal_.same_bits ? "" : "the schedule says so"} {}
+  };
+  auto owner = std::make_shared<const Owner>(std::move(name), goal, std::move(schedule));
+  const Algorithm* entry = &owner->entry;
+  return {std::move(owner), entry};
+}
 
-const Algorithm* find_algorithm(Collective collective, std::string_view name) {
-  const Algorithm* written = written_algorithm;
-  if (written != nullptr && written->collective == collective && written->name == name) {
-    return written;
+const Algorithm* find_algorithm(Collective collective, std::string_view name,
+                                std::span<const GivenAlgorithm> more) {
+  const auto is = [&](const Algorithm& entry) {
+    return entry.collective == collective && entry.name == name;
+  };
+  for (const GivenAlgorithm& given : more) {
+    if (is(*given)) return given.get();
   }
   for (const Algorithm& entry : kCatalogue) {
-    if (entry.collective == collective && entry.name == name) return &entry;
+    if (is(entry)) return &entry;
   }
   return nullptr;
 }
@@ -1016,6 +1040,14 @@ std::optional<std::string> Algorithm::refusal(const Params& given) const {
   if (const auto why = too_many_blocks(*this, params)) return title(*this) + ": " + *why;
   if (evaluate(allowed_when, params) == 0) {
     return title(*this) + ": " + all + "; " + std::string(needs);
+  }
+  if (make.given() == nullptr) return std::nullopt;
+  const CollectiveSpec& goal = make.given()->goal;
+  const Params only{.ranks = goal.ranks, .root = goal.root, .peer = goal.peer};
+  for (const Parameter& row : rankine::parameters()) {
+    if (!takes(row.name) || params.*row.number == only.*row.number) continue;
+    return title(*this) + ": " + std::string(row.name) + " is " + row.text(params) +
+           "; its schedule is for " + row.text(only);
   }
   return std::nullopt;
 }

@@ -3,10 +3,12 @@
 // nowhere else.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "algorithms/parameters.h"
@@ -19,6 +21,31 @@ namespace rankine {
 // schedule, and nothing is compared.
 inline constexpr std::string_view kComputed = "computed";
 
+// A schedule from outside the catalogue, with the only goal that it has.
+struct GivenSchedule {
+  CollectiveSpec goal;
+  Schedule schedule;
+};
+
+// Makes the schedule of an algorithm: by a function of its parameters, or as a copy of a given
+// schedule, which must outlive the maker.
+class ScheduleMaker {
+ public:
+  template <class Function>
+    requires std::is_convertible_v<Function, Schedule (*)(const Params&)>
+  constexpr ScheduleMaker(Function function) : function_(function) {}
+  constexpr ScheduleMaker(const GivenSchedule& given) : given_(&given) {}
+
+  Schedule operator()(const Params& params) const {
+    return given_ != nullptr ? given_->schedule : function_(params);
+  }
+  const GivenSchedule* given() const { return given_; }  // or nullptr
+
+ private:
+  Schedule (*function_)(const Params&) = nullptr;
+  const GivenSchedule* given_ = nullptr;
+};
+
 // Formulas are text in N (ranks), P (segments), G (group), A (aggregation), K (radix), D
 // (dimensions), a (the size of one of them), S (skips) and L (levels); evaluate() in parameters.h
 // computes them. People read them, a test compares them with the schedules, and no executor uses
@@ -26,7 +53,7 @@ inline constexpr std::string_view kComputed = "computed";
 struct Algorithm {
   Collective collective;
   std::string_view name;
-  Schedule (*make)(const Params&);
+  ScheduleMaker make;
   // a formula, non-zero if make() may be called (after refusal()'s general checks)
   std::string_view allowed_when = "1";
   std::string_view needs = {};       // allowed_when in words: "the number of ranks must be even"
@@ -52,7 +79,7 @@ struct Algorithm {
   // takes.
   std::optional<std::string> untaken(const Params& params) const;
   // nullopt if make(params) may be called; otherwise the reason as an error text: a parameter is
-  // not taken, or outside its range, or allowed_when is 0.
+  // not taken, or outside its range, or allowed_when is 0, or a given schedule has another goal.
   std::optional<std::string> refusal(const Params& params) const;
   // "P = 4, skips 4,2,1": the parameters it takes, except a root and a peer of 0; empty if it takes
   // none.
@@ -61,12 +88,13 @@ struct Algorithm {
 
 std::span<const Algorithm> catalogue();
 
-// The entry with that collective and name, or nullptr.
-const Algorithm* find_algorithm(Collective collective, std::string_view name);
+// An algorithm that owns its name and its schedule, for ranks, root and peer of `goal` only.
+using GivenAlgorithm = std::shared_ptr<const Algorithm>;
+GivenAlgorithm given_algorithm(std::string name, const CollectiveSpec& goal, Schedule schedule);
 
-// Makes one more entry known to find_algorithm(): a schedule from outside, for this process. The
-// entry must outlive all use of it; nullptr removes it. No thread may plan meanwhile.
-void set_written_algorithm(const Algorithm* entry);
+// The entry of the catalogue, or of `more`, with that collective and name, or nullptr.
+const Algorithm* find_algorithm(Collective collective, std::string_view name,
+                                std::span<const GivenAlgorithm> more = {});
 
 // The names of a collective's algorithms, for messages: "ring, direct".
 std::string algorithm_names(Collective collective);

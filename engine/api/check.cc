@@ -89,6 +89,10 @@ Status check_processes(const CommunicatorOptions& options) {
   if (!options.rank)
     return invalid_argument("name is '" + std::string(options.name) +
                             "', rank is not set; set the rank of this process");
+  if (!options.algorithms.empty()) {
+    return invalid_argument("algorithms has " + std::to_string(options.algorithms.size()) +
+                            " entries; allowed among processes are none: use the catalogue");
+  }
   if (options.network != nullptr && options.network->seats != nullptr) {
     return invalid_argument(
         "network: seats are given; allowed among processes are none: groups that are split from "

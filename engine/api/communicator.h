@@ -63,6 +63,7 @@
 
 namespace rankine {
 
+struct Algorithm;
 struct CallNetwork;
 struct CommunicatorShared;
 struct NetworkReport;
@@ -82,6 +83,10 @@ struct CommunicatorOptions {
   // Sizes of groups of neighbouring ranks, innermost first (level_groups() in numa/placement.h).
   // Calls that name no levels use these; calls that name no group use the last size.
   std::span<const int> levels{};
+  // Algorithms beside the catalogue, for calls that name them; made by given_algorithm() of
+  // algorithms/catalogue.h. Their schedules must be correct: verify() proves that, planning does
+  // not. Invalid for ranks that are processes, because each process could bring another schedule.
+  std::vector<std::shared_ptr<const Algorithm>> algorithms{};
   // If true and this machine has a tuning table, the table chooses for calls that name no algorithm
   // (tuning/tuning.h).
   bool tuned = true;

@@ -288,7 +288,7 @@ std::string dump(const Json& json) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
-// "?" if a call that began meanwhile has torn the record.
+// "?" for algorithms outside the catalogue, or if a call that began meanwhile has torn the record.
 std::string_view algorithm_of(Fingerprint print) {
   const auto line = static_cast<std::size_t>(print.algorithm());
   return line < catalogue().size() ? catalogue()[line].name : "?";

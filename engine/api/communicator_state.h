@@ -236,6 +236,7 @@ struct CommunicatorShared {
         network_is_environments(options.network == nullptr),
         ports(options.ports),
         wire(options.wire),
+        algorithms(options.algorithms),
         joined(static_cast<std::size_t>(options.ranks), false),
         mailboxes(static_cast<std::size_t>(options.ranks) *
                   static_cast<std::size_t>(options.ranks)),
@@ -354,6 +355,7 @@ struct CommunicatorShared {
   const bool network_is_environments;
   const int ports;                                // as CommunicatorOptions::ports
   const std::shared_ptr<const WireOptions> wire;  // as CommunicatorOptions::wire
+  const std::vector<GivenAlgorithm> algorithms;   // as CommunicatorOptions::algorithms
   std::unique_ptr<const RankPlaces> places;       // nullptr: no placement
   // The communicator that this one was split from, or nullptr. nullptr for a pair, which its
   // communicator owns.

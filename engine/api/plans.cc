@@ -389,7 +389,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   const std::size_t m = elements / senders * element_bytes(call);
   const Algorithm* asked = forced.algorithm[static_cast<std::size_t>(call.collective)];
   if (!options.algorithm.empty()) {
-    asked = find_algorithm(call.collective, options.algorithm);
+    asked = find_algorithm(call.collective, options.algorithm, algorithms);
     if (asked == nullptr) {
       return invalid_argument("algorithm is '" + std::string(options.algorithm) + "'; " +
                               std::string(name_of(call.collective)) + " has " +
@@ -483,7 +483,9 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   }
   auto cached = std::make_unique<CachedPlan>(key);
   cached->plan = std::move(compiled->plan);
-  const auto line = static_cast<std::size_t>(request.algorithm - catalogue().data());
+  const auto line = request.algorithm->make.given() != nullptr
+                        ? catalogue().size()
+                        : static_cast<std::size_t>(request.algorithm - catalogue().data());
   cached->algorithm =
       processes != nullptr ? processes->name_of_line(line) : request.algorithm->name.data();
   cached->parameters = request.algorithm->text_of(params);
@@ -548,6 +550,7 @@ Result<CachedPlanPtr> CommunicatorShared::make(const PlanKey& key, Waiter& waite
                         .ports = ports,
                         .most_plan_bytes = most_plan_bytes,
                         .levels = levels,
+                        .algorithms = algorithms,
                         .tuning = tuning,
                         .order = order,
                         .network = wire != nullptr ? wire->network.get() : clock.get(),

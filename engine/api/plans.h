@@ -386,6 +386,8 @@ struct PlanMaker {
   int ports = 0;                // as in CompileRequest
   std::size_t most_plan_bytes;  // limit for making one plan
   const std::vector<int>& levels;
+  // Beside the catalogue.
+  std::span<const GivenAlgorithm> algorithms;
   const TuningTable* tuning;   // or nullptr
   std::optional<Order> order;  // for calls that ask for none
   const CallClock* network;    // the network that chooses; or nullptr

@@ -306,6 +306,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
                      : std::chrono::milliseconds(rank_control.timeout_ns() / 1'000'000),
       .arenas = near,
       .levels = sizes,
+      .algorithms = algorithms,
       .tuned = tuning != nullptr,
       .record_times = recorder.has_times(),
       .plan_bytes = most_plan_bytes,

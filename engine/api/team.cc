@@ -149,6 +149,7 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
   auto communicator = Communicator::create({.ranks = options.ranks,
                                             .timeout = options.timeout,
                                             .wait = options.wait,
+                                            .algorithms = options.algorithms,
                                             .tuned = options.tuned,
                                             .costs = options.costs,
                                             .network = options.network,

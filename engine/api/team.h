@@ -22,6 +22,8 @@ struct TeamOptions {
   PlacementPolicy placement{};  // compact; the engine pins no more than this and reports refusals
   std::chrono::milliseconds timeout{30'000};
   std::optional<WaitPolicy> wait{};
+  // As CommunicatorOptions::algorithms.
+  std::vector<std::shared_ptr<const Algorithm>> algorithms{};
   bool tuned = true;             // as CommunicatorOptions::tuned
   std::optional<Costs> costs{};  // as CommunicatorOptions::costs
   bool lock_memory = false;      // keeps the engine's memory, payloads too, from being swapped out

@@ -284,24 +284,7 @@ Status take_file(const std::string& file, AlgorithmArguments& a) {
     return invalid_argument(
         fmt::format("{} has {} ranks; allowed are up to {}", file, goal.ranks, a.most_ranks));
   }
-  static std::string name;
-  static Schedule schedule;
-  static std::optional<Algorithm> entry;
-  name = file;
-  schedule = written->schedule();
-  entry = Algorithm{.collective = goal.collective,
-                    .name = name,
-                    .make = [](const Params&) { return schedule; },
-                    .rounds = kComputed,
-                    .sent = kComputed,
-                    .received = kComputed,
-                    .send_ports = kComputed,
-                    .receive_ports = kComputed,
-                    .summary = "the schedule of the file",
-                    .citation = "a file",
-                    .other_bits = goal.same_bits ? "" : "the file says so"};
-  set_written_algorithm(&*entry);
-  a.written = &*entry;
+  a.written = {given_algorithm(file, goal, written->schedule())};
   a.begin.ranks = goal.ranks;
   a.begin.root = goal.root;
   if (goal.collective == Collective::send_recv) a.begin.peer = goal.peer;
@@ -316,7 +299,7 @@ Option add_algorithm_arguments(Command app, AlgorithmArguments& a, const Algorit
     const bool is_file = text == "-" || text.find_first_of("./") != text.npos;
     if (!files || !is_file) return read_collective(argument, text);
     if (Status status = take_file(std::string(text), a); !status.ok()) return status;
-    return a.written->collective;
+    return a.written.front()->collective;
   };
   Option first = add_argument(
       app, help.collective, a.collective, read, "NAME",
@@ -563,11 +546,9 @@ Result<std::vector<Question>> questions_of(const QuestionArguments& a,
         return {};
       });
   if (!asked.ok()) return asked.status();
-  if (const Algorithm* written = a.algorithm.written; written != nullptr) {
-    const Params& params = asked->front().params;
-    const Schedule schedule = written->make(params);
-    const auto violation =
-        verify(schedule, goal_of(*written, params, schedule), {.economy = false});
+  for (const GivenAlgorithm& written : a.algorithm.written) {
+    const auto& [goal, schedule] = *written->make.given();
+    const auto violation = verify(schedule, goal, {.economy = false});
     if (violation) {
       return invalid_argument(
           fmt::format("{} is wrong, as 'rankine check' shows: {}", written->name, violation->text));

@@ -374,7 +374,8 @@ Result<std::unique_ptr<CachedPlan>> plan_of(const ShowOptions& options, const Al
   set_parameters(params, call.options);
   call.options.algorithm = entry.name;
   call.options.transport = options.transport;
-  return plan_among(params.ranks, call, {}, {}, nullptr, options.ports.value_or(0));
+  return plan_among(params.ranks, call, {}, {}, nullptr, options.ports.value_or(0),
+                    options.algorithm.written);
 }
 
 Result<Exit> show_plan(const ShowOptions& options, const Algorithm& entry, const Params& params,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -209,23 +210,60 @@ struct ChooseArguments {
   const Menu* menu = find_menu("all");
   std::optional<Sync> sync{};  // none: dataflow
   bool c_real = false, explain = false, json = false, csv = false;
+  std::string c_real_of;  // text of --c-real-of
 };
 
-// Multiplies the candidates' times by their deviation from the model on this machine (c_real).
-// Returns the source of the factors.
-Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabric,
-                                   std::vector<Candidate>& candidates) {
-  const TuningTable* table = machine_tuning();
-  if (table == nullptr) {
+// Reads "double_tree=2,chain=1.5:2": the factor of the time of bytes, or of alphas and of bytes.
+Result<std::map<const Algorithm*, CReal>> read_c_real(std::string_view text,
+                                                      Collective collective) {
+  std::map<const Algorithm*, CReal> out;
+  for (const std::string_view part : split_list(text)) {
+    const std::size_t end = std::min(part.find('='), part.size());
+    const auto named = read_algorithms("--c-real-of", part.substr(0, end), collective);
+    if (!named.ok()) return named.status();
+    const std::string_view factors = part.substr(std::min(end + 1, part.size()));
+    const std::size_t colon = factors.find(':');
+    const auto latency = parse_real(colon == factors.npos ? "1" : factors.substr(0, colon));
+    const auto bandwidth = parse_real(factors.substr(colon + 1));
+    if (!latency || !bandwidth || !CReal::allows(*latency) || !CReal::allows(*bandwidth)) {
+      return invalid_argument(
+          fmt::format("--c-real-of is '{}'; allowed after a name are = and the factor of the time "
+                      "of bytes, or of alphas and of bytes (double_tree=2, double_tree=1.5:2), "
+                      "each from {:g} to {:g}",
+                      part, CReal::kLeast, CReal::kMost));
+    }
+    for (const Algorithm* entry : *named) out[entry] = {*latency, *bandwidth};
+  }
+  return out;
+}
+
+// Multiplies the candidates' times by their deviations from the model (c_real): by those that the
+// user gives, then by those of the table with --c-real, or by 1 without. Returns the source of the
+// factors.
+Result<std::string> weigh_by(const ChooseArguments& a, const Fabric& fabric,
+                             std::vector<Candidate>& candidates) {
+  const auto given = read_c_real(a.c_real_of, a.collective);
+  if (!given.ok()) return given.status();
+  const TuningTable* table = a.c_real ? machine_tuning() : nullptr;
+  if (a.c_real && table == nullptr) {
     return Status(Code::system,
                   "--c-real needs a tuning table of this machine; 'rankine tune' makes one");
   }
-  const std::span<const MeasuredCReal> measured = table->c_real_near(a.collective, a.ranks);
-  const auto of = [&](const Algorithm& entry) { return c_real_of(measured, entry); };
+  const auto measured = table != nullptr ? table->c_real_near(a.collective, a.ranks)
+                                         : std::span<const MeasuredCReal>();
+  const auto of = [&](const Algorithm& entry) -> std::optional<CReal> {
+    const auto found = given->find(&entry);
+    if (found != given->end()) return found->second;
+    return table != nullptr ? c_real_of(measured, entry) : CReal{};
+  };
   if (Status status = weigh(candidates, of, fabric, {.sync = a.sync.value_or(Sync::dataflow)});
       !status.ok())
     return status;
-  if (candidates.front().c_real) return source_of(measured, *table);
+  const std::string by_hand = "c_real given: " + a.c_real_of;
+  if (table == nullptr) return by_hand;
+  if (candidates.front().c_real) {
+    return source_of(measured, *table) + (given->empty() ? "" : ", " + by_hand);
+  }
   return Status(
       Code::system,
       fmt::format("--c-real: the table '{}' has no c_real of an algorithm of {} that can "
@@ -236,10 +274,11 @@ Result<std::string> weigh_by_table(const ChooseArguments& a, const Fabric& fabri
 Result<Exit> run_choose(ChooseArguments a, Console& console) {
   a.bytes = vector_bytes(a.collective, a.bytes);
   if (a.network == NetworkArguments{} && a.dims.empty()) {
-    if (a.c_real) {
+    if (a.c_real || !a.c_real_of.empty()) {
       return invalid_argument(
-          "--c-real is for modelled networks: on this machine's threads calls follow the "
-          "measurements of 'rankine tune' directly");
+          fmt::format("{} is for modelled networks: on this machine's threads calls follow the "
+                      "measurements of 'rankine tune' directly",
+                      a.c_real ? "--c-real" : "--c-real-of"));
     }
     if (a.sync) {
       return invalid_argument(fmt::format(
@@ -296,8 +335,8 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
   if (!candidates.ok()) return candidates.status();
   std::erase_if(*candidates, [&](const Candidate& c) { return !a.menu->has(*c.algorithm); });
   std::string source = "network model";
-  if (a.c_real && candidates->front().ok()) {
-    const auto from = weigh_by_table(a, *fabric, *candidates);
+  if ((a.c_real || !a.c_real_of.empty()) && candidates->front().ok()) {
+    const auto from = weigh_by(a, *fabric, *candidates);
     if (!from.ok()) return from.status();
     source += ", " + *from;
   }
@@ -351,17 +390,23 @@ Subcommand add_choose(Command tool) {
   add_network_arguments(app, a.network);
   app.add_flag("--c-real", a.c_real,
                "multiply the model's times by the table's factors for this machine");
+  add_text(app, "--c-real-of", a.c_real_of, "LIST",
+           "factors of the model's times: NAME=C for the time of bytes, NAME=L:C also for alphas; "
+           "'all' names every algorithm; a later factor replaces an earlier one");
   app.add_flag("--explain", a.explain, "list every candidate with its cost, or why it cannot run");
   add_formats(app, a.json, a.csv, "the choice and all candidates as JSON");
   app.footer(
       "Without a network: the algorithm of calls on threads of this machine, with its source: "
       "the default or the table of 'rankine tune'. With a network: the model's choice; --c-real "
       "multiplies the model's times by the table's c_real, measured time over model time, at the "
-      "nearest number of ranks.\n"
+      "nearest number of ranks; --c-real-of gives factors by hand, such as c = 2 for the double "
+      "tree (Lu, Collective Algorithms, 5.3).\n"
       "Examples:\n"
       "  rankine choose all_reduce --ranks 2 --bytes 64K\n"
       "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --explain\n"
       "  rankine choose all_reduce --ranks 64 --bytes 64K --network scale_out --menu nccl\n"
+      "  rankine choose all_reduce --ranks 72 --bytes 4G --alpha 500ns --bandwidth 900GB/s "
+      "--ports 4 --menu nccl --c-real-of double_tree_nccl=2\n"
       "  rankine choose broadcast --ranks 9 --bytes 1M --alpha 2us --bandwidth 50GB/s --ports 2\n"
       "Networks:\n" +
       describe_presets());

@@ -283,6 +283,7 @@ TeamOptions team_options(const RunArguments& a, int ranks) {
           .placement = a.placement,
           .timeout = a.timeout,
           .wait = a.wait,
+          .algorithms = a.question.algorithm.written,
           .ports = at_full_speed ? a.question.network.ports.value_or(0) : 0};
 }
 

@@ -537,9 +537,9 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
         "--ranks-to tells times among many numbers of ranks; --trace, --rounds and "
         "another --fidelity than eq1 are for one");
   }
-  if (a.question.algorithm.written != nullptr) {
+  if (!a.question.algorithm.written.empty()) {
     return invalid_argument(fmt::format("--ranks-to is {}; {} has one number of ranks", *a.ranks_to,
-                                        a.question.algorithm.written->name));
+                                        a.question.algorithm.written.front()->name));
   }
   if (!a.question.counts.empty()) {
     return invalid_argument("--counts fit one number of ranks; leave out --ranks-to");

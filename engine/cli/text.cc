@@ -285,16 +285,17 @@ Result<Params> read_params(const AlgorithmArguments& a) {
 Result<std::vector<AskedAlgorithm>> asked_algorithms(const AlgorithmArguments& a,
                                                      std::vector<std::string>& notes,
                                                      const AdjustParams& adjust) {
-  if (a.written != nullptr) {
+  if (!a.written.empty()) {
+    const Algorithm& written = *a.written.front();
     if (!a.algorithms.empty() || !a.given.empty()) {
       return invalid_argument(fmt::format(
           "{} is given; allowed are algorithms of the catalogue, because {} has its own ranks and "
           "parameters",
-          a.given.empty() ? "--algo" : a.given.front().argument, a.written->name));
+          a.given.empty() ? "--algo" : a.given.front().argument, written.name));
     }
-    AskedAlgorithm one{a.written, a.begin};
+    AskedAlgorithm one{&written, a.begin};
     if (adjust) {
-      if (Status status = adjust(*a.written, one.params); !status.ok()) return status;
+      if (Status status = adjust(written, one.params); !status.ok()) return status;
     }
     return std::vector<AskedAlgorithm>{std::move(one)};
   }

@@ -90,7 +90,8 @@ struct GivenParameter {
 
 struct AlgorithmArguments {
   std::optional<Collective> collective{};
-  const Algorithm* written = nullptr;  // from a file in place of --algo; `begin` has its parameters
+  // From a file, in place of --algo: none or one; `begin` has its parameters.
+  std::vector<GivenAlgorithm> written{};
   std::string algorithms{};            // text of --algo
   std::vector<GivenParameter> given{};  // the last value of a parameter counts
   Params begin{.ranks = 8};             // defaults

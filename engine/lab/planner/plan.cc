@@ -29,6 +29,7 @@
 #include "engine/cli/text.h"
 #include "engine/cli/tune.h"
 #include "engine/lab/commands.h"
+#include "engine/lab/planner/chakra.h"
 #include "engine/lab/planner/machine.h"
 #include "engine/lab/planner/model.h"
 #include "engine/lab/planner/pipeline.h"
@@ -53,7 +54,7 @@ Result<Machine> measure_machine();
 // The options that describe a model, its machine, and its mapping to ranks.
 
 struct PlanArguments {
-  Model model;
+  Model model{.name = {}};  // without a name: none is given
   Machine machine = known_machines().front().machine;
   bool is_here = false;  // the machine is measured
   Mapping mapping;
@@ -63,15 +64,17 @@ struct PlanArguments {
 
 // MODEL, --machine, an option per axis, --nested, --ranks, --batch, --micro-batch, --micro-batches,
 // --sequence, --bytes, --split-norms, --interleave, --order, --recompute, --zero, --router-skew,
-// --capacity, --send-once, --gradient-bytes, --bucket and --menu.
-void add_plan_arguments(Command app, PlanArguments& arguments,
-                        const std::string& ranks_help = "the product of the axes");
+// --capacity, --send-once, --gradient-bytes, --bucket and --menu. Returns MODEL, so that the caller
+// can require it.
+Option add_plan_arguments(Command app, PlanArguments& arguments,
+                          const std::string& ranks_help = "the product of the axes");
 
 // Applies the options of the model.
 void set_model(PlanArguments& arguments);
 // Applies set_model() and the options of the mapping: micro-batches follow from --batch; `--machine
 // here` measures this machine. Errors name the option, its value and the nearest allowed values.
 Status settle(PlanArguments& arguments);
+Status measure_if_here(PlanArguments& arguments);  // for `--machine here`
 
 // The lists of models and machines for the help, with their sources.
 std::string known_text();
@@ -279,6 +282,13 @@ void set_model(PlanArguments& a) {
   if (a.bytes) a.model.bytes = *a.bytes;
 }
 
+Status measure_if_here(PlanArguments& a) {
+  if (!a.is_here) return {};
+  auto here = measure_machine();
+  if (here.ok()) a.machine = std::move(*here);
+  return here.status();
+}
+
 Status settle(PlanArguments& a) {
   set_model(a);
   if (Status s = check_model(a.model); !s.ok()) return s;
@@ -293,10 +303,8 @@ Status settle(PlanArguments& a) {
         fmt::format("--ranks is {}; the axes multiply to {}; with another dp the nearest {}",
                     *a.ranks, a.mapping.ranks(), nearest_of(below, above, with_dp)));
   }
-  if (Status s = check_mapping(a.model, a.mapping); !s.ok() || !a.is_here) return s;
-  auto here = measure_machine();
-  if (here.ok()) a.machine = std::move(*here);
-  return here.status();
+  if (Status s = check_mapping(a.model, a.mapping); !s.ok()) return s;
+  return measure_if_here(a);
 }
 
 std::string known_text() {
@@ -313,14 +321,13 @@ std::string known_text() {
   return text;
 }
 
-void add_plan_arguments(Command app, PlanArguments& a, const std::string& ranks_help) {
-  add_argument(
+Option add_plan_arguments(Command app, PlanArguments& a, const std::string& ranks_help) {
+  const Option model = add_argument(
       app, "model", a.model,
       [](std::string_view argument, std::string_view text) {
         return find_model(argument, std::string(text));
       },
-      "MODEL", "a model named below, or a JSON file")
-      .required();
+      "MODEL", "a model named below, or a JSON file");
   add_argument(
       app, "--machine", a.machine,
       [&a](std::string_view argument, std::string_view text) -> Result<Machine> {
@@ -371,6 +378,7 @@ void add_plan_arguments(Command app, PlanArguments& a, const std::string& ranks_
   add_argument(app, "--bucket", a.mapping.bucket_bytes, parse_size, "SIZE",
                "bytes of gradients per bucket (25M)");
   add_menu(app, a.menu);
+  return model;
 }
 
 namespace {
@@ -378,6 +386,7 @@ namespace {
 struct StepOptions {
   PlanArguments asked;
   PlayOptions play;
+  std::string chakra;  // a file
   bool full_speed = false, json = false, csv = false;
 };
 
@@ -392,7 +401,6 @@ Table table_of(const StepPlan& plan, const std::vector<PlayedCollective>& played
               as::bytes("thinned to", "bytes_played").when(thinned), as::model_time("planned"),
               as::model_time(full_speed ? "this machine" : "played", "played"), as::text(""),
               as::text("data", "-"), as::data("equal"), as::data("wrong"));
-  table.title = plan_title(plan);
   for (const PlayedCollective& c : played) {
     const Price& price = c.planned.price;
     table.add(axes_text(plan.mapping, c.planned.along), price.ranks, name_of(c.planned.collective),
@@ -406,26 +414,80 @@ Table table_of(const StepPlan& plan, const std::vector<PlayedCollective>& played
   return table;
 }
 
+// Reads --chakra, and makes --ranks the ranks of one axis.
+Result<std::vector<TraceNode>> read_trace(StepOptions& a) {
+  PlanArguments& asked = a.asked;
+  if (!asked.model.name.empty() || asked.mapping != Mapping{} || asked.sequence || asked.bytes ||
+      asked.batch || asked.micro_batches) {
+    return invalid_argument(
+        fmt::format("--chakra is '{}'; its nodes are all of the work: leave out the model and "
+                    "its options",
+                    a.chakra));
+  }
+  if (asked.ranks.value_or(0) < 2) {
+    return invalid_argument(asked.ranks ? "--ranks is 1; allowed with --chakra are 2 and more"
+                                        : "--ranks is missing; --chakra needs 2 ranks and more");
+  }
+  asked.mapping[Axis::dp] = *asked.ranks;
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+  const auto text = read_input("--chakra", a.chakra, kMostBytes);
+  if (!text.ok()) return text.status();
+  auto nodes = read_chakra(*text);
+  if (nodes.ok()) return nodes;
+  return invalid_argument(fmt::format("--chakra '{}': {}", a.chakra, nodes.status().text()));
+}
+
 Result<Exit> run_step(StepOptions a, Console& console) {
   if (a.full_speed && a.play.most_bytes != PlayOptions{}.most_bytes) {
     return invalid_argument("--thin and --full-speed are given; allowed is one of them");
   }
-  if (Status s = settle(a.asked); !s.ok()) return s;
+  const bool has_model = a.chakra.empty();
+  std::vector<TraceNode> nodes;
+  if (has_model && a.asked.model.name.empty()) {
+    return invalid_argument("model is required, or --chakra");
+  }
+  if (!has_model) {
+    auto read = read_trace(a);
+    if (!read.ok()) return read.status();
+    nodes = std::move(*read);
+  }
+  if (Status s = has_model ? settle(a.asked) : measure_if_here(a.asked); !s.ok()) return s;
   if (a.asked.mapping.ranks() > Communicator::kMaxRanks) {
     return invalid_argument(
         fmt::format("the axes multiply to {} ranks; allowed among threads are {}",
                     a.asked.mapping.ranks(), Communicator::kMaxRanks));
   }
   Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
-  const auto plan = plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices);
-  if (!plan.ok()) return plan.status();
+  const auto plan = has_model
+                        ? plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices)
+                        : plan_trace(nodes, a.asked.mapping, a.asked.machine, prices);
+  if (!plan.ok()) return has_model ? plan.status() : of_option("--chakra", plan.status());
   a.play.network = !a.full_speed;
   const auto played = play_collectives(*plan, a.play);
   if (!played.ok()) return played.status();
-  const Table table = table_of(*plan, *played, a.full_speed);
-  const nlohmann::ordered_json json = {{"model", plan->model.name},
-                                       {"ranks", plan->mapping.ranks()},
-                                       {"collectives", to_json(table)}};
+  Table table = table_of(*plan, *played, a.full_speed);
+  nlohmann::ordered_json json;
+  if (has_model) {
+    table.title = plan_title(*plan);
+    json["model"] = plan->model.name;
+  } else {
+    table.title = fmt::format(
+        "{}: {} on each of {} of {}\nstep {}: computing {}, communicating, exposed {} (hidden {}), "
+        "waiting {}",
+        a.chakra, counted(nodes.size(), "node"), counted(plan->mapping.ranks(), "rank"),
+        plan->machine.name, format_duration(plan->seconds), format_duration(plan->computing()),
+        format_duration(plan->exposed()), format_duration(plan->hidden()),
+        format_duration(plan->bubble()));
+    json = {{"trace", a.chakra},
+            {"nodes", nodes.size()},
+            {"step", plan->seconds},
+            {"computing", plan->computing()},
+            {"exposed", plan->exposed()},
+            {"hidden", plan->hidden()},
+            {"waiting", plan->bubble()}};
+  }
+  json["ranks"] = plan->mapping.ranks();
+  json["collectives"] = to_json(table);
   console.out << (a.json ? json.dump() + "\n" : a.csv ? to_csv(table) : to_text(table));
   for (const PlayedCollective& c : *played) {
     if (c.wrong != 0 || (!a.full_speed && !equal(c))) return Exit::wrong;
@@ -440,7 +502,9 @@ Subcommand add_step(Command tool) {
   StepOptions& a = *owned;
   const Command app = tool.add_subcommand(
       "step", "play a planned step's collectives on threads: real data, planned and played times");
-  add_plan_arguments(app, a.asked);
+  add_plan_arguments(app, a.asked, "the product of the axes; needed with --chakra");
+  add_text(app, "--chakra", a.chakra, "FILE",
+           "a Chakra execution trace in place of MODEL: .et, or the JSON of chakra_jsonizer");
   app.add_flag("--full-speed", a.full_speed,
                "at this machine's speed instead of the planned machine's network");
   add_argument(
@@ -457,10 +521,14 @@ Subcommand add_step(Command tool) {
   app.footer(
       "Every rank is a thread, groups are split off by axis, and each distinct collective of the "
       "plan is called once, on the network of the machine under a virtual clock: its time is the "
-      "plan's, to the last tick. Exit codes: 0 good, 1 wrong data or times.\n\n"
+      "plan's, to the last tick. With --chakra every rank does the nodes of one trace: "
+      "computations take their recorded times, collectives their planned times; processor, "
+      "accelerator and network each do one node at a time, the ready one with the lowest id. Exit "
+      "codes: 0 good, 1 wrong data or times.\n\n"
       "Examples:\n"
       "  rankine step gpt2 --tp 2 --dp 2 --pp 2 --batch 4 --split-norms\n"
-      "  rankine step gpt2 --dp 4 --zero 1 --full-speed\n\n" +
+      "  rankine step gpt2 --dp 4 --zero 1 --full-speed\n"
+      "  rankine step --chakra trace.0.et --ranks 8 --machine h100 --thin 64K\n\n" +
       known_text());
   return {app, [owned](Console& console) { return run_step(*owned, console); }};
 }
@@ -604,7 +672,7 @@ Subcommand add_plan(Command tool) {
   PlanOptions& a = *owned;
   const Command app = tool.add_subcommand(
       "plan", "plan a model's training step on ranks: collectives, time, memory");
-  add_plan_arguments(app, a.asked, "the product of the axes; needed with --search");
+  add_plan_arguments(app, a.asked, "the product of the axes; needed with --search").required();
   app.add_flag("--search", a.search, "try all mappings of --ranks, and show the best");
   app.add_flag("--decode", a.decode,
                "plan one further token of every sequence of the batch, not a training step");

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -63,38 +64,32 @@ class Part {
         me_(group_->rank()),
         all_(static_cast<std::size_t>(bytes)),
         block_(all_ / static_cast<std::size_t>(planned.price.ranks)) {
-    const bool brings_block = planned.collective == Collective::all_gather;
-    const bool gets_block = planned.collective == Collective::reduce_scatter;
-    in_.resize(brings_block ? block_ : all_);
-    out_.resize(gets_block ? block_ : all_);
+    in_.resize(is_any({Collective::all_gather, Collective::gather}) ? block_ : all_);
+    out_.resize(is_any({Collective::reduce_scatter, Collective::scatter}) ? block_ : all_);
     for (std::size_t i = 0; i < in_.size(); ++i) in_[i] = brought(me_, i);
   }
 
   Member& group() { return *group_; }
 
   Status play() {
-    const std::span<const Byte> in(in_);
-    const std::span<Byte> out(out_);
-    CallOptions options{
-        .algorithm = planned_.price.algorithm->name,
-        .segments = planned_.price.params.segments > 1 ? planned_.price.params.segments : 0};
-    switch (planned_.collective) {
-      case Collective::all_reduce:
-        return group_->all_reduce(in, out, ReduceOp::sum, options);
-      case Collective::reduce_scatter:
-        return group_->reduce_scatter(in, out, ReduceOp::sum, options);
-      case Collective::all_gather:
-        return group_->all_gather(in, out, options);
-      case Collective::all_to_all:
-        return group_->all_to_all(in, out, options);
-      default:  // send_recv: between two of the group's stages
-        if (sends()) return group_->send(in, me_ + 1);
-        return receives() ? group_->recv(out, me_ - 1) : Status();
+    const Price& price = planned_.price;
+    if (planned_.collective == Collective::send_recv) {  // between two of the group's stages
+      if (sends()) return group_->send(std::span<const Byte>(in_), me_ + 1);
+      return receives() ? group_->recv(std::span(out_), me_ - 1) : Status();
     }
+    return group_->call({.collective = planned_.collective,
+                         .in = in_.data(),
+                         .out = out_.data(),
+                         .count = count_for(planned_.collective, price.ranks, all_, sizeof(Byte)),
+                         .type = DataType::u8,
+                         .options = {.algorithm = price.algorithm->name,
+                                     .segments = price.params.segments > 1 ? price.params.segments
+                                                                           : 0}});
   }
 
   std::int64_t wrong() const {
     if (planned_.collective == Collective::send_recv && !receives()) return 0;
+    if (is_any({Collective::reduce, Collective::gather}) && me_ != 0) return 0;  // not the root
     std::int64_t wrong = 0;
     for (std::size_t i = 0; i < out_.size(); ++i) wrong += out_[i] != expected(i) ? 1 : 0;
     return wrong;
@@ -105,16 +100,25 @@ class Part {
     const std::size_t mine = static_cast<std::size_t>(me_) * block_;
     switch (planned_.collective) {
       case Collective::all_reduce:
+      case Collective::reduce:
         return sum_at(planned_.price.ranks, i);
       case Collective::reduce_scatter:
         return sum_at(planned_.price.ranks, mine + i);
       case Collective::all_gather:
+      case Collective::gather:
         return brought(static_cast<int>(i / block_), i % block_);
+      case Collective::broadcast:
+        return brought(0, i);
+      case Collective::scatter:
+        return brought(0, mine + i);
       case Collective::all_to_all:
         return brought(static_cast<int>(i / block_), mine + i % block_);
       default:
         return brought(planned_.price.sender, i);
     }
+  }
+  bool is_any(std::initializer_list<Collective> some) const {
+    return std::ranges::find(some, planned_.collective) != some.end();
   }
   bool sends() const { return me_ == planned_.price.sender; }
   bool receives() const { return me_ == planned_.price.sender + 1; }

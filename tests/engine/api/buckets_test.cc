@@ -1,17 +1,21 @@
 // Bucket fusion gives the same results as one all-reduce per tensor, for any tensor sizes. If
 // buffers of ranks overlap where they may, calls work. (Forbidden overlaps are fault 32 of
-// engine/faults.)
+// engine/faults.) Packed sums stay within their bound.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <vector>
 
 #include "engine/api/buckets.h"
+#include "engine/api/quantised.h"
+#include "engine/base/numbers.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
@@ -328,6 +332,125 @@ TEST(NotSharing, MemoryThatARankHasGivenBack) {
     }
     EXPECT_EQ(memory[1], 7);
   }
+}
+
+// Sums of packed floats.
+
+// Element i of rank r: blocks of 32 have magnitudes from 2^-9 to 2^9.
+float quantised_value(Rank r, std::size_t i) {
+  const std::uint64_t bits = splitmix((i * 64 + static_cast<std::uint64_t>(r)) * kSplitMixStep);
+  const auto part = static_cast<float>(static_cast<std::int64_t>(bits) >> 11) * 0x1p-52F;
+  return std::ldexp(part, static_cast<int>(i / 32 % 19) - 9);
+}
+
+// The largest errors of a call on such data, over the bounds of i8 and of the type that travels.
+// All ranks get the bits of rank 0.
+struct Errors {
+  double over_own = 0, over_i8 = 0;
+};
+template <class T>
+Errors errors_of(int ranks, std::size_t count, const QuantisedSum::Options& options) {
+  std::vector<std::vector<T>> ins(static_cast<std::size_t>(ranks)), outs(ins.size());
+  for (std::size_t r = 0; r < ins.size(); ++r) {
+    for (std::size_t i = 0; i < count; ++i) {
+      ins[r].push_back(T(quantised_value(static_cast<Rank>(r), i)));
+    }
+    outs[r].resize(count);
+  }
+  Errors errors;
+  expect_ranks_succeed({.ranks = ranks}, [&](Member& me) {
+    const auto r = static_cast<std::size_t>(me.rank());
+    QuantisedSum sum(me, options);
+    const Status status = sum.all_reduce(std::span<const T>(ins[r]), std::span(outs[r]));
+    if (!status.ok() || me.rank() != 0) return status;
+    const QuantisedSum as_i8(me, {.as = DataType::i8, .block = options.block});
+    for (std::size_t i = 0; i < count; ++i) {
+      double exact = 0;
+      std::vector<double> peaks(ins.size());
+      for (std::size_t k = 0; k < ins.size(); ++k) {
+        exact += static_cast<float>(ins[k][i]);
+        const std::size_t first = i / options.block * options.block;
+        for (std::size_t j = first; j < std::min(count, first + options.block); ++j) {
+          peaks[k] = std::max<double>(peaks[k], std::abs(static_cast<float>(ins[k][j])));
+        }
+      }
+      constexpr DataType kType = data_type_of<T>;
+      const double error = std::abs(static_cast<float>(outs[0][i]) - exact);
+      errors.over_own = std::max(errors.over_own, error / sum.largest_error(kType, peaks));
+      errors.over_i8 = std::max(errors.over_i8, error / as_i8.largest_error(kType, peaks));
+    }
+    return status;
+  });
+  for (const auto& out : outs) {
+    EXPECT_TRUE(count == 0 || std::memcmp(out.data(), outs[0].data(), count * sizeof(T)) == 0);
+  }
+  return errors;
+}
+
+template <class T>
+class QuantisedSums : public testing::Test {};
+using Packable = testing::Types<float, Half, BFloat16>;
+TYPED_TEST_SUITE(QuantisedSums, Packable);
+
+TYPED_TEST(QuantisedSums, StayWithinTheirBoundWithEqualBits) {
+  for (const DataType as : {DataType::i8, DataType::f8e4m3}) {
+    for (const int ranks : {1, 2, 3, 5}) {
+      for (const std::size_t count : std::vector<std::size_t>{0, 1, 31, 1000, 4099}) {
+        for (const std::size_t block : std::vector<std::size_t>{1, 32, 100}) {
+          const Errors errors = errors_of<TypeParam>(ranks, count, {.as = as, .block = block});
+          EXPECT_LE(errors.over_own, 1) << name_of(as) << ", ranks " << ranks << ", count " << count
+                                        << ", block " << block;
+          if (count < 1000 || block == 1) continue;
+          // The bound is no guess: errors come near it, and coarser bytes exceed the bound of i8.
+          EXPECT_GE(errors.over_own, 0.2) << name_of(as) << ", ranks " << ranks;
+          EXPECT_EQ(errors.over_i8 > 1, as == DataType::f8e4m3) << "ranks " << ranks;
+        }
+      }
+    }
+  }
+}
+
+TEST(QuantisedSum, ABlockWithoutAFiniteScaleIsNaNOnAllRanks) {
+  expect_ranks_succeed({.ranks = 3}, [](Member& me) {
+    std::vector<float> data(64, 1);
+    if (me.rank() == 1) data[20] = std::numeric_limits<float>::infinity();
+    if (me.rank() == 2) data[40] = std::numeric_limits<float>::quiet_NaN();
+    data[60] = std::numeric_limits<float>::max() / 2;  // three of them exceed f32
+    QuantisedSum sum(me, {.block = 16});
+    const Status status = sum.all_reduce(std::span<const float>(data), std::span(data));
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      if (i >= 16) {
+        EXPECT_TRUE(std::isnan(data[i])) << i;
+      } else {
+        EXPECT_NEAR(data[i], 3, 1e-5) << i;
+      }
+    }
+    return status;
+  });
+}
+
+TEST(QuantisedSum, RefusesOtherArgumentsAndOtherOptionsOnARank) {
+  expect_ranks_succeed({.ranks = 2}, [](Member& me) {
+    std::vector<float> data(8), shorter(7);
+    std::vector<std::uint8_t> bytes(8);
+    const std::span<float> out(data);
+    const auto text_of = [&](QuantisedSum::Options options, std::span<const float> in) {
+      return QuantisedSum(me, options).all_reduce(in, out).text();
+    };
+    EXPECT_EQ(text_of({.as = DataType::u8}, out), "as is u8; allowed are i8 and f8e4m3");
+    EXPECT_EQ(text_of({.block = 0}, out), "block is 0; allowed are 1 to 65536");
+    EXPECT_EQ(text_of({}, shorter), "in has 7 elements, out has 8; allowed are equal lengths");
+    QuantisedSum sum(me);
+    EXPECT_EQ(sum.all_reduce(bytes.data(), 8, bytes.data(), 8, DataType::u8).text(),
+              "type is u8; allowed are f32, f16 and bf16");
+    EXPECT_EQ(sum.all_reduce(nullptr, 8, data.data(), 8, DataType::f32).text(),
+              "in is null; 8 elements are needed");
+    // Shares have equal bytes with both types.
+    const DataType as = me.rank() == 0 ? DataType::i8 : DataType::f8e4m3;
+    const Status status = QuantisedSum(me, {.as = as}).all_reduce(std::span<const float>(out), out);
+    EXPECT_EQ(status.code(), Code::mismatch) << status.text();
+    return Status();
+  });
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "algorithms/ring.h"
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
 #include "engine/api/team.h"
@@ -240,6 +241,47 @@ TEST(Levels, TheOutermostIsTheGroup) {
   EXPECT_EQ(rounds_of(kMachine, {.algorithm = "hierarchical", .group = 3}, 12), 10);
   // ring_2d refuses groups of 4 at 6 ranks, so its default of 2 stays.
   EXPECT_EQ(rounds_of(kUneven, {.algorithm = "ring_2d"}, 6), 6);
+}
+
+// Two communicators at once have different schedules of one name.
+TEST(GivenAlgorithms, BelongToTheirCommunicator) {
+  const auto team_with = [](const CollectiveSpec& goal, const Schedule& schedule, int ranks = 3) {
+    return Team::create({.ranks = ranks, .algorithms = {given_algorithm("mine", goal, schedule)}})
+        .value();
+  };
+  const Schedule chain = chain_broadcast(3, 1, 1), ring = ring_all_reduce(3);
+  const CollectiveSpec from_one{Collective::broadcast, 3, chain.blocks, 1};
+  const auto one = team_with(from_one, chain);
+  const auto other = team_with({Collective::all_reduce, 3, ring.blocks}, ring);
+  const auto four = team_with(from_one, chain, 4);
+  const auto text_of = [](Team& team, Collective collective, Rank root) {
+    std::vector<std::string> texts(4);
+    const Status status = team.run([&](Member& me) {
+      std::vector<float> data(10, static_cast<float>(me.rank() + 1));
+      const Call call{.collective = collective,
+                      .in = data.data(),
+                      .out = data.data(),
+                      .count = data.size(),
+                      .root = root,
+                      .options = {.algorithm = "mine"}};
+      const Status called = me.call(call);
+      texts[static_cast<std::size_t>(me.rank())] =
+          called.ok() ? me.plan_of(call).value() : called.text();
+      const float expected = collective == Collective::broadcast ? static_cast<float>(root + 1) : 6;
+      if (called.ok()) {
+        EXPECT_EQ(data, std::vector<float>(10, expected)) << "rank " << me.rank();
+      }
+    });
+    EXPECT_TRUE(status.ok()) << status.text();
+    return texts.front();
+  };
+  EXPECT_TRUE(text_of(*one, Collective::broadcast, 1).starts_with("mine, "));
+  EXPECT_EQ(text_of(*one, Collective::broadcast, 2),
+            "broadcast 'mine': root is 2; its schedule is for 1");
+  EXPECT_TRUE(text_of(*other, Collective::all_reduce, 0).starts_with("mine, "));
+  EXPECT_TRUE(text_of(*other, Collective::broadcast, 1).starts_with("algorithm is 'mine'; "));
+  EXPECT_EQ(text_of(*four, Collective::broadcast, 1),
+            "broadcast 'mine': ranks is 4; its schedule is for 3");
 }
 
 // Boards from outside: which calls use them, calls of all transports in turn, and calls that

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "algorithms/catalogue.h"
 #include "engine/api/communicator.h"
 #include "engine/api/processes/identity.h"
 #include "numa/cpus.h"
@@ -492,6 +493,8 @@ TEST(Meeting, ChecksItsArguments) {
            {{.rank = 0, .name = "a/b"}, "name is 'a/b'; "},
            {{.rank = 0, .name = too_long}, "name is 'aaa"},
            {{.name = "job"}, "name is 'job', rank "},
+           {{.algorithms = {given_algorithm("mine", {}, {})}, .rank = 0, .name = "job"},
+            "algorithms has 1 entries; allowed among processes are none"},
            {{.ranks = 2, .rank = 2, .name = "job"}, "rank is 2; allowed are 0 to 1"},
            {{.ranks = 2, .rank = -1, .name = "job"}, "rank is -1; allowed are 0 to 1"},
            {{.ranks = 257, .rank = 0, .name = "job"}, "ranks is 257; allowed are 1 to 256"}}) {

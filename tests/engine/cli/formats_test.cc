@@ -239,6 +239,7 @@ TEST(Formats, ServeShowSimulateRunAndCheck) {
   EXPECT_EQ(sorted_lines("show " + file + " --format text"),
             sorted_lines("show all_reduce --algo ring --ranks 4 --format text"));
   EXPECT_TRUE(has(output_of("show " + file), "rank"));
+  EXPECT_TRUE(has(output_of("show " + file + " --plan --rank 1"), "all_reduce by " + file));
   EXPECT_TRUE(has(output_of("check " + file), "proved"));
   const auto simulated = json_of("simulate " + file + " --bytes 64K --json");
   EXPECT_EQ(simulated["time"],

@@ -426,6 +426,130 @@ TEST(Step, ThinnedBuffersTakeAsLong) {
   }
 }
 
+// Chakra traces.
+
+std::string varint(std::uint64_t n) {
+  std::string out;
+  for (; n >= 0x80; n >>= 7) out += static_cast<char>(n | 0x80);
+  return out + static_cast<char>(n);
+}
+std::string number(std::uint64_t field, std::uint64_t n) { return varint(field << 3) + varint(n); }
+std::string bytes(std::uint64_t field, const std::string& text) {
+  return varint(field << 3 | 2) + varint(text.size()) + text;
+}
+std::string message(const std::string& fields) { return varint(fields.size()) + fields; }
+std::string attribute(const std::string& name, std::uint64_t kind, std::uint64_t n) {
+  return bytes(10, bytes(1, name) + number(kind, n));
+}
+constexpr std::uint64_t kInt64 = 9, kBool = 27;
+
+// A computation, an all-reduce beside a second computation, an all-gather, a last computation, and
+// a call of the host.
+std::string chakra_file() {
+  std::string text = message(bytes(1, "0.0.4"));
+  const auto node = [&text](std::uint64_t id, std::uint64_t type, std::uint64_t micros,
+                            const std::string& rest) {
+    text += message((id > 0 ? number(1, id) : "") + number(3, type) + number(7, micros) + rest);
+  };
+  const auto collective = [](std::uint64_t type, std::uint64_t size) {
+    return attribute("comm_type", kInt64, type) + attribute("comm_size", kInt64, size);
+  };
+  node(0, 4, 100, bytes(2, "first"));
+  node(1, 7, 3, bytes(5, varint(0)) + collective(0, 1 << 20) + attribute("is_cpu_op", kBool, 0));
+  node(2, 4, 50, number(5, 0));
+  node(3, 7, 3, bytes(5, varint(2)) + collective(2, 1 << 16));
+  node(4, 4, 10, bytes(5, varint(1) + varint(3)));
+  node(300, 7, 5, attribute("is_cpu_op", kBool, 1));
+  return file_with("trace.0.et", text);
+}
+
+TEST(Chakra, PlaysComputationsAndCollectivesInTheirOrder) {
+  const Json step = json_of("step --chakra " + chakra_file() + " --ranks 4 --json");
+  ASSERT_EQ(step["collectives"].size(), 2u);
+  const Json &reduce = step["collectives"][0], &gather = step["collectives"][1];
+  EXPECT_EQ(reduce["collective"], "all_reduce");
+  EXPECT_EQ(reduce["bytes"], 1 << 20);
+  EXPECT_EQ(gather["collective"], "all_gather");
+  EXPECT_EQ(gather["bytes"], 4 << 16);  // every rank brings 64 KiB
+  for (const Json& row : step["collectives"]) {
+    EXPECT_TRUE(row["equal"].get<bool>()) << row;
+    EXPECT_EQ(row["wrong"], 0) << row;
+  }
+  const double reducing = reduce["planned"], gathering = gather["planned"];
+  EXPECT_NEAR(step["step"], std::max(150e-6, 100e-6 + reducing) + gathering + 10e-6, 1e-12);
+  EXPECT_NEAR(step["hidden"], std::min(50e-6, reducing), 1e-12);
+  EXPECT_NEAR(step["computing"], 160e-6, 1e-12);
+  EXPECT_EQ(step["nodes"], 6);
+  // The same trace as chakra_jsonizer writes it.
+  const std::string json = R"({"version": "0.0.4"}{"name": "first", "type": "COMP_NODE",
+    "durationMicros": "100"}{"id": "1", "type": "COMM_COLL_NODE", "dataDeps": ["0"], "attr": [
+    {"name": "comm_type", "int64Val": "0"}, {"name": "comm_size", "int64Val": "1048576"}]}
+    {"id": "2", "type": "COMP_NODE", "dataDeps": ["0"], "durationMicros": "50"}
+    {"id": "3", "type": "COMM_COLL_NODE", "dataDeps": ["2"], "attr": [
+    {"name": "comm_type", "int64Val": "2"}, {"name": "comm_size", "int64Val": "65536"}]}
+    {"id": "4", "type": "COMP_NODE", "dataDeps": ["1", "3"], "durationMicros": "10"}
+    {"id": "300", "type": "COMM_COLL_NODE", "durationMicros": "5",
+    "attr": [{"name": "is_cpu_op", "boolVal": true}]}
+)";
+  const Json same = json_of("step --chakra " + file_with("trace.json", json) + " --ranks 4 --json");
+  EXPECT_EQ(same["step"], step["step"]);
+  EXPECT_EQ(same["collectives"], step["collectives"]);
+}
+
+// Every collective of the schema, on real data.
+TEST(Chakra, HasEveryCollective) {
+  std::string json = "{}";
+  for (int type = 0; type < 9; ++type) {
+    json += R"({"id": ")" + std::to_string(type) + R"(", "type": 7, "attr": [
+      {"name": "comm_type", "int64Val": ")" + std::to_string(type) + R"("},
+      {"name": "comm_size", "int64Val": "3000"}]})";
+  }
+  const Json step = json_of("step --chakra " + file_with("all.json", json) +
+                            " --ranks 3 --menu all --json");
+  ASSERT_EQ(step["collectives"].size(), 8u);  // both kinds of reduce-scatter are one
+  for (const Json& row : step["collectives"]) {
+    EXPECT_TRUE(row["equal"].get<bool>()) << row;
+    EXPECT_EQ(row["wrong"], 0) << row;
+  }
+}
+
+TEST(Chakra, RefusesOtherFilesWithPlaceAndReason) {
+  const std::string node = R"({"version": "1"}{"id": "7", "type": "COMM_COLL_NODE", "attr": [)";
+  const std::string all_reduce = R"({"name": "comm_type", "int64Val": "0"})";
+  const std::string size = R"({"name": "comm_size", "int64Val": "8"})";
+  const std::string whole = node + all_reduce + "," + size;
+  const std::pair<std::string, std::string> kRefused[] = {
+      {message("x"), "has no nodes"},
+      {message("") + "\x05\x08", "message 2 at byte 1"},
+      {message("") + message("\x08"), "message 2 at byte 1"},
+      {message("") + message(bytes(10, "\x0b")), "message 2 at byte 1"},
+      {"\x1f\x8b", "gunzip"},
+      {"{}\n{\"workload_graph\": []}", "line 2: workload_graph"},
+      {"{}\n\n{\"id\": ", "line 3: "},
+      {"{}{\"id\": \"x\"}", "id is \"x\""},
+      {"{}{\"id\": 1, \"type\": \"COMM_SEND_NODE\"}", "node 1: type is COMM_SEND_NODE (5)"},
+      {"{}{\"id\": 1, \"type\": 9}", "node 1: type is unknown (9)"},
+      {"{}{\"id\": 1}", "node 1: type is INVALID_NODE"},
+      {node + size + "]}", "node 7: comm_type is missing"},
+      {node + all_reduce + "]}", "node 7: comm_size is missing"},
+      {node + size + R"(, {"name": "comm_type", "int64Val": "9"}]})", "comm_type is 9; allowed"},
+      {node + all_reduce + R"(, {"name": "comm_size", "int64Val": "-8"}]})", "comm_size is 1844"},
+      {whole + R"(], "dataDeps": ["8"]})", "node 7: data_deps has 8"},
+      {whole + R"(], "dataDeps": ["7"]})", "node 7 waits for ever"},
+      {whole + R"(]}{"id": "7", "type": "COMP_NODE"})", "node 7 is there twice"},
+      {whole + R"(]}{"id": "8", "type": 7, "attr": [{"name": "pg_name", "stringVal": "b"},)" +
+           all_reduce + "," + size + "]}",
+       "node 8: pg_name is 'b'"},
+      {R"({}{"id": "1", "type": "COMP_NODE", "attr": [{"name": "num_ops", "int64Val": "5"}]})",
+       "num_ops is 5"}};
+  for (const auto& [text, reason] : kRefused) {
+    const std::string file = file_with("refused.et", text);
+    const Captured run = run_line("step --chakra " + file + " --ranks 2");
+    EXPECT_EQ(run.exit, 2) << reason;
+    EXPECT_TRUE(has(run.err, reason) && has(run.err, "--chakra")) << run.err;
+  }
+}
+
 // The chapter's exercise 4: 1000 tensors of 1 MB, 8 ranks, 10 us, 100 GB/s. Behind a backward pass,
 // the number of buckets with the least waiting is near the formula's.
 TEST(Buckets, GainWhatTheChapterSays) {
