@@ -17,6 +17,7 @@
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
 #include "algorithms/scan.h"
+#include "algorithms/straggler.h"
 #include "algorithms/torus.h"
 #include "algorithms/torus_all_to_all.h"
 #include "algorithms/torus_rings.h"
@@ -36,6 +37,10 @@ constexpr std::string_view kEqualGroupsInWords =
 constexpr std::string_view kNested = "divides(outermost,N)";
 constexpr std::string_view kNestedInWords =
     "the number of ranks must be a multiple of the largest group";
+constexpr std::string_view kLeadersAndGroups = "and(divides(outermost,N),3>=L)";
+constexpr std::string_view kLeadersAndGroupsInWords =
+    "the number of ranks must be a multiple of the largest group, and at most two sizes of groups "
+    "are allowed";
 constexpr std::string_view kAggregation = "and(pow2(A),max(1,pow(2,clog2(N)-1))>=A)";
 constexpr std::string_view kAggregationInWords =
     "the aggregation must be a power of two that is less than the number of ranks";
@@ -140,6 +145,14 @@ constexpr std::string_view kHoldersAndShare =
 constexpr std::string_view kHolderPorts = "max(groups-1,G-1)";
 constexpr std::string_view kMemberPorts = "max((groups-1)*ceil(G/last),G-1)";
 
+// Several leaders in groups of `outermost` ranks: each sends and receives its part in its group.
+constexpr std::string_view kLeaderPorts = "max(outermost-1,N>outermost)";
+constexpr std::string_view kMemberOfLeadersPorts =
+    "max(max(outermost/leaders-1,leaders-(outermost=leaders)),N>outermost)";
+constexpr std::string_view kLeadersRounds =
+    "(outermost>leaders)+clog2(N/outermost)+(outermost>1)";
+constexpr std::string_view kLeaderGather = "((N-2)*outermost/leaders+1)/N";
+
 // Doubling with segments in flight: the rounds of one segment, and a message in each of them.
 constexpr std::string_view kDoublingPorts = "min(P,flog2(N)+1-pow2(N))";
 constexpr std::string_view kDoublingRounds = "if(N-1,flog2(N)+2*(1-pow2(N))+P-1,0)";
@@ -183,6 +196,9 @@ constexpr std::string_view kJain = "Jain et al., SC 2018";
 constexpr std::string_view kChen = "Chen et al., HPC Asia 2005; Open MPI";
 constexpr std::string_view kLoch = "Loch & Koslovski, arXiv:2109.08751; Open MPI";
 constexpr std::string_view kOpenMpi = "Open MPI 5, coll/base";
+constexpr std::string_view kDpml = "Bayatpour et al., DPML, SC 2017";
+constexpr std::string_view kKandalla = "Kandalla et al., multi-leader all-gather, CAC 2009";
+constexpr std::string_view kDevraj = "Devraj et al., StragglAR, arXiv:2505.23523, 2025";
 constexpr std::string_view kRougier = "Traff & Rougier, EuroMPI/ASIA 2014";
 constexpr std::string_view kRecursiveExchange = "MPICH 4, recursive exchange (distance halving)";
 constexpr std::string_view kMpich = "MPICH 4, tree algorithms (kary)";
@@ -231,6 +247,10 @@ std::optional<std::string> too_many_blocks(const Algorithm& entry, const Params&
 }
 
 int radix(const Params& a) { return resolved(a).radix; }
+
+Leaders leaders_of(const Params& a) { return {a.ranks, resolved(a).levels}; }
+
+Schedule star_from(int n, Rank root) { return rooted_at(root, direct_broadcast(n)); }
 
 Tree levels_of(const Params& a) { return level_tree(a.ranks, a.root, resolved(a).levels); }
 
@@ -592,6 +612,42 @@ constinit const Algorithm kCatalogue[] = {
      .send_ports = kComputed, .receive_ports = kComputed,
      .summary = "whole vectors among the ranks at one position, level by level, the innermost first",
      .citation = "Ruefenacht, Bull & Booth, Parallel Computing 69, 2017"},
+    {.collective = all_reduce, .name = "multi_leader",
+     .make = [](const Params& a) {
+       const Leaders leaders = leaders_of(a);
+       return multi_leader_all_reduce(leaders, star_from, recursive_doubling_all_reduce(leaders.groups()));
+     },
+     .allowed_when = kLeadersAndGroups, .needs = kLeadersAndGroupsInWords, .parameters = "levels",
+     .rounds = "2*(outermost>1)+flog2(N/outermost)+2*(1-pow2(N/outermost))",
+     .sent = "(leaders+outermost-2+flog2(N/outermost)+1-pow2(N/outermost))/leaders",
+     .received = "(leaders+outermost-2+flog2(N/outermost)+1-pow2(N/outermost))/leaders", .send_ports = kLeaderPorts,
+     .receive_ports = kLeaderPorts,
+     .summary = "parts to the leaders of a group, recursive doubling among the leaders of each part, back", .citation = kDpml},
+    {.collective = all_reduce, .name = "multi_leader_ring",
+     .make = [](const Params& a) {
+       const Leaders leaders = leaders_of(a);
+       return multi_leader_all_reduce(leaders, star_from, ring_all_reduce(leaders.groups()));
+     },
+     .allowed_when = kLeadersAndGroups, .needs = kLeadersAndGroupsInWords, .parameters = "levels",
+     .rounds = "2*(outermost>1)+2*(N/outermost-1)", .sent = "(leaders+outermost-2*outermost/N)/leaders",
+     .received = "(leaders+outermost-2*outermost/N)/leaders", .send_ports = kLeaderPorts, .receive_ports = kLeaderPorts,
+     .summary = "parts to the leaders of a group, a ring of the leaders of each part, and back", .citation = kDpml},
+    {.collective = all_reduce, .name = "multi_leader_binomial",
+     .make = [](const Params& a) {
+       const Leaders leaders = leaders_of(a);
+       const auto tree = [](int n, Rank root) { return tree_broadcast(binomial_far(n), root, 1); };
+       return multi_leader_all_reduce(leaders, tree, halving_doubling_all_reduce(leaders.groups()));
+     },
+     .allowed_when = kLeadersAndGroups, .needs = kLeadersAndGroupsInWords, .parameters = "levels",
+     .rounds = "2*clog2(outermost)+2*flog2(N/outermost)+2*(1-pow2(N/outermost))", .sent = kComputed, .received = kComputed,
+     .send_ports = kComputed, .receive_ports = kComputed,
+     .summary = "parts up binomial trees to their leaders, halving-doubling across, and down", .citation = kDpml},
+    {.collective = all_reduce, .name = "stragglar", .make = [](const Params& a) { return stragglar_all_reduce(a.ranks); },
+     .allowed_when = "or(256>=N,and(pow2(N),16384>=N))",
+     .needs = "the number of ranks must be up to 256, or a power of two up to 16384", .rounds = kComputed, .sent = kComputed,
+     .received = "min(1,N-1)*(2*N-3)/max(1,N-1)", .send_ports = kOne, .receive_ports = kOne,
+     .summary = "reduce-scatter until the last rank arrives; it adds block by block while these spread",
+     .citation = kDevraj},
 
     {.collective = all_gather, .name = "ring", .make = [](const Params& a) { return ring_all_gather(a.ranks); },
      .rounds = "N-1", .sent = kShare, .received = kShare, .send_ports = kOne, .receive_ports = kOne,
@@ -698,6 +754,14 @@ constinit const Algorithm kCatalogue[] = {
     {.collective = all_gather, .name = "bine", .make = [](const Params& a) { return bine_all_gather(a.ranks); },
      .rounds = kSwingRounds, .sent = kComputed, .received = kShare, .send_ports = kOne, .receive_ports = kOne,
      .summary = "partners at ... -5, 3, -1, 1 exchange what the other lacks; an odd rank is folded", .citation = kBine},
+    {.collective = all_gather, .name = "multi_leader",
+     .make = [](const Params& a) {
+       const Leaders leaders = leaders_of(a);
+       return multi_leader_all_gather(leaders, bruck_all_gather(leaders.groups()));
+     },
+     .allowed_when = kLeadersAndGroups, .needs = kLeadersAndGroupsInWords, .parameters = "levels", .rounds = kLeadersRounds,
+     .sent = kLeaderGather, .received = kShare, .send_ports = kLeaderPorts, .receive_ports = kMemberOfLeadersPorts,
+     .summary = "to the leaders of a group, Bruck among the leaders at one position, to all members", .citation = kKandalla},
 
     {.collective = reduce_scatter, .name = "ring", .make = [](const Params& a) { return ring_reduce_scatter(a.ranks); },
      .rounds = "N-1", .sent = kShare, .received = kShare, .send_ports = kOne, .receive_ports = kOne,
@@ -800,6 +864,14 @@ constinit const Algorithm kCatalogue[] = {
     {.collective = reduce_scatter, .name = "bine", .make = [](const Params& a) { return bine_reduce_scatter(a.ranks); },
      .rounds = kSwingRounds, .sent = kShare, .received = kComputed, .send_ports = kOne, .receive_ports = kOne,
      .summary = "the bine all-gather reversed in time", .citation = kBine},
+    {.collective = reduce_scatter, .name = "multi_leader",
+     .make = [](const Params& a) {
+       const Leaders leaders = leaders_of(a);
+       return dual(multi_leader_all_gather(leaders, bruck_all_gather(leaders.groups())));
+     },
+     .allowed_when = kLeadersAndGroups, .needs = kLeadersAndGroupsInWords, .parameters = "levels", .rounds = kLeadersRounds,
+     .sent = kShare, .received = kLeaderGather, .send_ports = kMemberOfLeadersPorts, .receive_ports = kLeaderPorts,
+     .summary = "the multi_leader all-gather reversed in time", .citation = kKandalla},
 
     {.collective = all_to_all, .name = "ring", .make = [](const Params& a) { return ring_all_to_all(a.ranks); },
      .rounds = "floor(N/2)", .sent = "floor(N*N/4)/N", .received = "floor(N*N/4)/N", .send_ports = kTwo, .receive_ports = kTwo,

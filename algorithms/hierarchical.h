@@ -4,10 +4,16 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "algorithms/direct.h"
+#include "algorithms/levels.h"
 #include "algorithms/ring.h"
 #include "algorithms/schedule/combine.h"
+#include "algorithms/schedule/stating_order.h"
 #include "algorithms/tree.h"
 
 namespace rankine {
@@ -69,6 +75,92 @@ inline Schedule ring_2d_all_reduce(int p, int g) {
 // Rings inside, a binary tree between: few rounds between groups, where a message takes long.
 inline Schedule ring_tree_all_reduce(int p, int g, int s) {
   return rows_and_columns(p, g, tree_all_reduce(k_ary_tree(p / g), s));
+}
+
+// Several leaders in every group, so that the memory and the network ports of a group carry parts
+// of the vector at once. Bayatpour, Chakraborty, Subramoni, Lu & Panda, "Scalable reduction
+// collectives with data partitioning-based multi-leader design" (DPML), SC 2017; for all-gathers
+// Kandalla, Subramoni, Santhanaraman, Koop & Panda, "Designing multi-leader-based allgather
+// algorithms for multi-core clusters", CAC 2009. The levels of the machine name the leaders: with
+// sizes u and g, the first of every u neighbours leads in groups of g; with one size g every member
+// leads.
+//   p ranks    g ranks per group    u ranks per leader    k = g / u leaders    m = p / g groups
+//   j leader of a group    q group
+
+struct Leaders {
+  Leaders(int p, const std::vector<int>& levels) : ranks(p) {
+    const std::vector<int> sizes = nested_sizes(p, levels);
+    if (sizes.size() > 1) group = sizes[sizes.size() - 2];
+    if (sizes.size() > 2) below = sizes[sizes.size() - 3];
+  }
+  int count() const { return group / below; }
+  int groups() const { return ranks / group; }
+  // The leaders at position j of all groups.
+  Group alike(int j, int blocks, std::function<IndexList(Block)> block) const {
+    return {ranks, blocks, [g = group, i = j * below](Rank q) { return q * g + i; },
+            std::move(block)};
+  }
+  int ranks, group = 1, below = 1;
+};
+
+// Leader j reduces part j of the vector in its group; then the leaders j of all groups reduce it
+// among each other; then each broadcasts it. inside(g, root) is any broadcast among the ranks of a
+// group, `between` any all-reduce among m ranks.
+template <class Inside>
+Schedule multi_leader_all_reduce(const Leaders& leaders, const Inside& inside,
+                                 const Schedule& between) {
+  const int g = leaders.group, k = leaders.count();
+  const Schedule part = refined(inside(g, 0).blocks, between);
+  const int n = part.blocks;
+  std::vector<Schedule> of_group, across;
+  for (int j = 0; j < k; ++j) {
+    of_group.push_back(
+        on_blocks(k * n, j * n, refined(between.blocks, inside(g, j * leaders.below))));
+    const auto block_of = [n, j](Block b) { return IndexList(j * n + b); };
+    across.push_back(on(leaders.alike(j, k * n, block_of), part));
+  }
+  const auto group = std::make_shared<const Schedule>(coloured(together(std::move(of_group))));
+  const Schedule down = in_groups(leaders.ranks, g, [&group](int members) {
+    const auto round = [group](int t, Send send) { group->round(t, send); };
+    return Schedule{members, group->blocks, group->rounds, round, {}, group->planes};
+  });
+  return then(then(named("reduce", dual(down)), named("all-reduce", together(across))),
+              named("broadcast", down));
+}
+
+// Every leader gathers the blocks of the u ranks from itself on; then the leaders j of all groups
+// exchange theirs by `between`, any all-gather among m ranks; then each sends all its blocks to the
+// members of its group.
+//   s blocks of a rank in `between`
+inline Schedule multi_leader_all_gather(const Leaders& leaders, const Schedule& between) {
+  const int p = leaders.ranks, g = leaders.group, u = leaders.below;
+  const int s = between.blocks / between.ranks;
+  const Schedule up = {p, p, u > 1 ? 1 : 0, [p, u](int, Send send) {
+                         for (int i = 1; i < u; ++i) {
+                           for (Rank r = 0; r < p; r += u) send(r + i, r, block(r + i), copy);
+                         }
+                       }};
+  const Schedule down = {p, p, g > 1 ? 1 : 0, [p, g, u](int, Send send) {
+                           for (int i = u; i < u + g - 1; ++i) {  // the longest messages first
+                             for (Rank r = 0; r < p; r += u) {
+                               const Rank to = r / g * g + (r + (i - 1) % (g - 1) + 1) % g;
+                               BlockSet what;
+                               for (Block b = r % g; b < p; b += (b + 1) % u != 0 ? 1 : g - u + 1) {
+                                 if (b != to) what.list.append(b);
+                               }
+                               send(r, to, what, copy);
+                             }
+                           }
+                         }};
+  std::vector<Schedule> across;
+  for (int j = 0; j < leaders.count(); ++j) {
+    const auto blocks_of = [g, u, s, j](Block b) {
+      return IndexList(Run{(b / s * g + j * u) * s + b % s, u, s});
+    };
+    across.push_back(on(leaders.alike(j, p * s, blocks_of), between));
+  }
+  return then(then(named("gather", refined(s, up)), named("between groups", together(across))),
+              named("in groups", refined(s, down)));
 }
 
 // Two levels in shared memory: groups of neighbours (the ranks of a node, or of an L3) and the data

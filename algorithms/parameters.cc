@@ -8,6 +8,7 @@
 #include "algorithms/catalogue.h"
 #include "algorithms/circulant.h"
 #include "algorithms/formula.h"
+#include "algorithms/hierarchical.h"
 #include "algorithms/levels.h"
 #include "algorithms/pat.h"
 #include "algorithms/torus.h"
@@ -167,26 +168,14 @@ using formulas::Value;
 
 int groups(const Params& params) { return (params.ranks - 1) / params.group + 1; }
 
-// The size of the largest groups smaller than all ranks.
-int outermost(const Params& params) {
-  int size = 1;
-  for (const int level : params.levels) size = level < params.ranks ? level : size;
-  return size;
-}
-
-int levels(const Params& params) {
-  if (params.ranks == 1) return 0;
-  return 1 + static_cast<int>(
-                 std::count_if(params.levels.begin(), params.levels.end(),
-                               [&params](int size) { return 1 < size && size < params.ranks; }));
-}
-
-// `params` come from resolved(). Q: the largest power of the radix that is not above N.
+// `params` come from resolved(). Q: the largest power of the radix that is not above N. Outermost:
+// the largest group of `levels` below N; leaders: those of one (hierarchical.h).
 std::optional<Value> letter(std::string_view name, const Params& params) {
   if (name == "Q") return power_of(params.radix, floor_log(params.radix, params.ranks));
   if (name == "H") return params.root == params.peer ? 0 : 1;
-  if (name == "L") return levels(params);
-  if (name == "outermost") return outermost(params);
+  if (name == "L") return static_cast<int>(nested_sizes(params.ranks, params.levels).size()) - 1;
+  if (name == "outermost") return Leaders(params.ranks, params.levels).group;
+  if (name == "leaders") return Leaders(params.ranks, params.levels).count();
   if (name == "groups") return groups(params);
   if (name == "last") return params.ranks - (groups(params) - 1) * params.group;
   for (const Parameter& row : parameters()) {

@@ -448,7 +448,12 @@ void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console)
     console.out << to_csv(rounds ? rounds_of(answers, shared) : table);
     return;
   }
-  console.out << describe(answers.front().question) << "\n";
+  console.out << describe(answers.front().question);
+  if (const std::vector<Ticks>& starts = answers.front().question.options.starts; !starts.empty()) {
+    const double late = nearest_double(starts.back(), answers.front().result.ticks_per_second);
+    console.out << ", the last rank " << format_duration(late) << " late";
+  }
+  console.out << "\n";
   if (const Question& question = answers.front().question; question.fidelity == Fidelity::flow) {
     console.out << "fidelity flow: messages share links max-min fairly in continuous time\n";
   } else if (question.fidelity == Fidelity::packet) {
@@ -486,6 +491,7 @@ struct SimulateArguments {
   std::optional<std::size_t> most_steps;
   std::optional<int> mtu;  // bytes
   std::optional<std::size_t> memory;
+  Rational late{};
 };
 
 Result<int> read_mtu(std::string_view argument, std::string_view text) {
@@ -514,7 +520,8 @@ bool conflicts_with_batch(const SimulateArguments& a) {
       q.algorithm.collective || !q.algorithm.algorithms.empty() || !q.algorithm.given.empty();
   const bool question = q.bytes != QuestionArguments().bytes || !q.counts.empty() ||
                         q.network != NetworkArguments{} || q.sync != Sync::dataflow ||
-                        a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks;
+                        a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks ||
+                        !(a.late == 0);
   return algorithm || question || a.rounds || a.ranks_to || a.most_steps || a.memory ||
          !a.trace.empty() || !a.plot.empty();
 }
@@ -532,9 +539,9 @@ Status write_trace(const std::string& file, const Answer& answer) {
 }
 
 Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
-  if (!a.trace.empty() || a.rounds || a.fidelity != Fidelity::eq1) {
+  if (!a.trace.empty() || a.rounds || a.fidelity != Fidelity::eq1 || !(a.late == 0)) {
     return invalid_argument(
-        "--ranks-to tells times among many numbers of ranks; --trace, --rounds and "
+        "--ranks-to tells times among many numbers of ranks; --trace, --rounds, --late and "
         "another --fidelity than eq1 are for one");
   }
   if (!a.question.algorithm.written.empty()) {
@@ -562,6 +569,19 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
   const Table table = table_of(*scaling);
   console.out << (a.json ? json_of(*scaling) : a.csv ? to_csv(table) : to_text(table));
   return Exit::ok;
+}
+
+// The last rank begins `late` seconds after the others.
+Status begin_last_rank_late(const Rational& late, Question& question) {
+  const auto prepared = prepare(question);
+  if (!prepared.ok()) return prepared.status();
+  const auto pricing =
+      pricing_of(question.fabric, prepared->goal, question.bytes, question.options);
+  if (!pricing.ok()) return pricing.status();
+  question.options.starts.assign(static_cast<std::size_t>(prepared->goal.ranks), 0);
+  question.options.starts.back() =
+      (late * Rational(pricing->ticks_per_second(), 1)).floor().top();
+  return {};
 }
 
 Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
@@ -600,6 +620,11 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     return invalid_argument(fmt::format("--mtu is {}; packets need --fidelity packet",
                                         format_size(static_cast<std::size_t>(*a.mtu))));
   }
+  if (!(a.late == 0) && (a.fidelity != Fidelity::eq1 || a.ideal_blocks)) {
+    return invalid_argument(
+        fmt::format("--late is {}; late ranks need --fidelity eq1, without --ideal-blocks",
+                    format_duration(a.late.to_double())));
+  }
   const Status files = check_output_files({{"--trace", a.trace}, {"--plot", a.plot}});
   if (!files.ok()) return files;
   if (a.ranks_to) return run_scaling(a, console);
@@ -629,7 +654,8 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     if (a.mtu) question.fabric.mtu = *a.mtu;
     question.options.trace = !a.trace.empty();
     const std::string name(question.algorithm->name);
-    auto answered = answer(std::move(question));
+    Status begun = a.late == 0 ? Status() : begin_last_rank_late(a.late, question);
+    auto answered = begun.ok() ? answer(std::move(question)) : Result<Answer>(std::move(begun));
     if (answered.ok()) {
       answers.push_back(std::move(*answered));
     } else if (a.question.algorithm.all()) {
@@ -649,7 +675,11 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   }
   for (const std::string& note : notes) console.err << "rankine simulate: " << note << "\n";
   if (a.json) {
-    for (const Answer& one : answers) console.out << to_json(one, a.rounds).dump() << "\n";
+    for (const Answer& one : answers) {
+      Json line = to_json(one, a.rounds);
+      if (!(a.late == 0)) line["late"] = a.late.to_double();
+      console.out << line.dump() << "\n";
+    }
   } else {
     print(std::move(answers), a.rounds, a.csv, console);
   }
@@ -675,6 +705,9 @@ Subcommand add_simulate(Command tool) {
                "bytes of the largest packet: 1500, 4K (the network's, or 4K)");
   app.add_flag("--ideal-blocks", a.ideal_blocks,
                "blocks of exactly M / B bytes, even if that is not a whole number");
+  add_argument(app, "--late", a.late, parse_seconds, "TIME",
+               "the last rank begins this much after the others, from whose beginning times count "
+               "(0)");
   app.add_flag("--rounds", a.rounds, "also when each round ends");
   add_formats(app, a.json, a.csv, "one line of JSON per algorithm");
   add_text(app, "--trace", a.trace, "FILE",

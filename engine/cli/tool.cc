@@ -46,6 +46,7 @@ constexpr LaboratoryCommand kLaboratory[] = {
     {"gaps", "ranks at which another algorithm is better in one cost and worse in none"},
     {"claims", "every quantitative claim of the papers, computed and compared with the engine"},
     {"skips", "search the skips of a circulant reduce-scatter that suit a network"},
+    {"synthesise", "make spanning trees for a network by its tightest cut, as a schedule"},
     {"reproduce", "a paper's tables, figures and statements, recomputed from the schedules"},
     {"plan", "plan a model's training step on ranks: collectives, time, memory"},
     {"step", "play a planned step's collectives on threads: real data, planned and played times"},

@@ -89,6 +89,10 @@ Subcommand add_gaps(Command tool);
 
 Subcommand add_skips_search(Command tool);
 
+// rankine synthesise: makes spanning trees that suit a network, as a schedule's text.
+
+Subcommand add_synthesise(Command tool);
+
 // rankine map: draws the cheapest algorithm over ranks and sizes on a modelled network.
 
 Subcommand add_map(Command tool);

@@ -13,6 +13,7 @@
 #include "algorithms/pat.h"
 #include "algorithms/ring.h"
 #include "algorithms/shapes.h"
+#include "algorithms/straggler.h"
 #include "tests/algorithms/reference.h"
 
 namespace rankine {
@@ -352,6 +353,29 @@ TEST(ColouredTrees, NeedOnePort) {
         EXPECT_TRUE(sends.insert({tree.parent_of(r), colour}).second) << n << ": " << r;
       }
     }
+  }
+}
+
+// The paper's rounds for powers of two, and a few more for other numbers of ranks. Catches a rank
+// that idles in a round, and work for the late rank before it arrives.
+TEST(Straggler, NeedsThePapersRoundsAndNoLateRankBefore) {
+  for (int p = 2; p <= 66; ++p) {
+    const Schedule s = stragglar_all_reduce(p);
+    const int after = s.rounds - (p - 2), least = p - 2 + ceil_log2(p);
+    EXPECT_GE(after, least) << p;
+    EXPECT_LE(after, is_power_of_two(p) ? least : least + p / 8 + 1) << p;
+    if (p <= 33) {
+      EXPECT_EQ(failure(s, {Collective::all_reduce, p, s.blocks}), "") << p;
+    }
+    for (int k = 0; k < p - 2; ++k) {
+      for_each_transfer(s, k, [&](const Transfer& t) {
+        EXPECT_NE(t.from.front(), p - 1);
+        EXPECT_NE(t.to.front(), p - 1);
+      });
+    }
+  }
+  for (int p = 256; p <= 1024; p *= 2) {
+    EXPECT_EQ(stragglar_all_reduce(p).rounds, 2 * p - 4 + ceil_log2(p));
   }
 }
 

@@ -126,6 +126,62 @@ TEST(Leaders, OnlyTheFirstOfAGroupTalksAcross) {
   }
 }
 
+// Any broadcast inside and any all-reduce across make a right all-reduce. Catches parts of one
+// algorithm that are numbered otherwise than the other's blocks.
+TEST(MultiLeader, TakesAnyInnerAndOuterAlgorithm) {
+  const std::vector<std::pair<int, std::vector<int>>> machines = {
+      {12, {2, 4}}, {18, {3, 6}}, {10, {5}}, {6, {1}}};
+  int pairs = 0;
+  for (const Algorithm& inner : catalogue()) {
+    if (inner.collective != Collective::broadcast) continue;
+    for (const Algorithm& outer : catalogue()) {
+      if (outer.collective != Collective::all_reduce || !outer.other_bits.empty()) continue;
+      for (const auto& [p, levels] : machines) {
+        const Leaders leaders(p, levels);
+        const Params of_outer{.ranks = leaders.groups()};
+        const auto inside = [&inner](int n, Rank root) {
+          return inner.make(inner.only_taken({.ranks = n, .root = root}));
+        };
+        if (outer.refusal(of_outer) || inner.refusal({.ranks = leaders.group})) continue;
+        ++pairs;
+        const Schedule s = multi_leader_all_reduce(leaders, inside, outer.make(of_outer));
+        EXPECT_EQ(failure(s, {Collective::all_reduce, p, s.blocks}), "")
+            << inner.name << ", " << outer.name << ", " << p << " " << levels.front();
+      }
+    }
+  }
+  EXPECT_GT(pairs, 1000);
+  for (const Algorithm& outer : catalogue()) {
+    if (outer.collective != Collective::all_gather) continue;
+    for (const auto& [p, levels] : machines) {
+      const Leaders leaders(p, levels);
+      const Params of_outer{.ranks = leaders.groups()};
+      if (outer.refusal(of_outer)) continue;
+      const Schedule s = multi_leader_all_gather(leaders, outer.make(of_outer));
+      EXPECT_EQ(failure(s, {Collective::all_gather, p, s.blocks}), "") << outer.name << ", " << p;
+    }
+  }
+}
+
+// Between groups only leaders talk, each about its part. Catches a leader at another position.
+TEST(MultiLeader, LeadersCarryEqualParts) {
+  const auto star = [](int n, Rank root) { return rooted_at(root, direct_broadcast(n)); };
+  const Schedule s = multi_leader_all_reduce({24, {2, 8}}, star, ring_all_reduce(3));
+  std::map<Rank, int> blocks_of;
+  for (int k = 0; k < s.rounds; ++k) {
+    for_each_transfer(s, k, [&](const Transfer& t) {
+      if (t.from.front() / 8 == t.to.front() / 8) return;
+      EXPECT_EQ(t.from.front() % 8, t.to.front() % 8);
+      blocks_of[t.from.front()] += t.what.list.size();
+    });
+  }
+  ASSERT_EQ(blocks_of.size(), 12u);
+  for (const auto& [leader, sent] : blocks_of) {
+    EXPECT_EQ(leader % 2, 0);
+    EXPECT_EQ(sent, 2 * (3 - 1));
+  }
+}
+
 // Groups that begin at any rank of the tree, as with roots other than 0: on average the data of a
 // bine tree cross less often than a binomial tree's, at best a third less (the paper's bound).
 // Catches a tree of the same rounds with distances of a binomial one.

@@ -51,6 +51,7 @@ std::string command(const std::string& name) {
       {"run", "all_reduce --algo ring --ranks 2 --bytes 8"},
       {"claims", "lu-5.2 --no-execute"},
       {"skips", "--ranks 7"},
+      {"synthesise", "all_gather --ranks 4"},
       {"reproduce", "traff"},
       {"plan", "gpt2 --dp 2"},
       {"step", "gpt2 --dp 2"},

@@ -188,6 +188,25 @@ TEST(Simulate, PushesSayWhatTheyAdd) {
   }
 }
 
+// StragglAR's formula, from the arrival of the last rank on: N - 2 + log2 N messages of M / (N -
+// 1); a ring begins then. Catches a late rank that others do not wait for, or wait for too early.
+TEST(Simulate, LetsTheLastRankBeLate) {
+  const double late = 300e-6, alpha = 1e-6, beta = 1e-11, bytes = 7 << 20;
+  const std::string question =
+      "simulate all_reduce --algo stragglar,ring --ranks 8 --bytes 7M --sync ";
+  for (const std::string sync : {"dataflow", "rounds"}) {
+    for (const Json& one : json_lines_of(question + sync + " --late 300us --json")) {
+      EXPECT_EQ(one["late"], late);
+      const bool ring = one["algorithm"] == "ring";
+      // With a barrier between rounds no rank begins before the last one.
+      const int messages = ring ? 14 : sync == "rounds" ? 9 + 6 : 9;
+      const double time = late + messages * (alpha + bytes / (ring ? 8 : 7) * beta);
+      EXPECT_NEAR(one["time"].get<double>(), time, 1e-12) << one;
+    }
+  }
+  EXPECT_TRUE(has(output_of(question + "rounds --late 300us"), "the last rank 300 us late"));
+}
+
 TEST(Simulate, SaysWherePortsAreMissing) {
   const auto budget = [](const std::string& line) { return has(output_of(line), " per rank"); };
   for (const std::string subcommand : {"simulate", "cost", "show"}) {
