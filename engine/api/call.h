@@ -30,7 +30,8 @@ namespace rankine {
 // instructions per register; min and max have it.) Source of the rules: engine/compile/ssa.h,
 // which reads the brackets from the plan that runs.
 //
-// With every level but the last, sums of 16-bit and 8-bit floats equal sums in f32, rounded once.
+// With every level but group_invariant, sums of 16-bit and 8-bit floats equal sums in f32, rounded
+// once.
 enum class Order : std::uint8_t {
   // All ranks get identical bits. Calls that name no algorithm always have this. If a call asks for
   // it, algorithms without it (other_bits in the catalogue) are refused.
@@ -53,8 +54,16 @@ enum class Order : std::uint8_t {
   // (reduce_group()); N ranks, N/2 ranks and one rank then get the same bits. It implies
   // size_invariant. avg does not have this level, because it divides by the number of ranks.
   group_invariant,
+  // For tensor-parallel layers: as group_invariant, for calls whose result rounds only in its tree,
+  // so that 1, 2, 4 and 8 ranks get the same bits. K, the dimension that the ranks divide, has
+  // kTpLeaves leaves for any number of ranks. Refused are other numbers of ranks, and sums of
+  // floats of 16 and 8 bits: their inputs are partial sums that were rounded, on each number of
+  // ranks at another node. Partial sums are f32 (or f64); the result is rounded afterwards, for
+  // example by an epilogue. engine/api/python/examples/row_parallel.py is such a layer.
+  tp_invariant,
 };
-inline constexpr int kOrders = 5;
+inline constexpr int kOrders = 6;
+inline constexpr int kTpLeaves = 8;
 
 std::string_view name_of(Order order);  // "by_rank"
 std::optional<Order> parse_order(std::string_view text);

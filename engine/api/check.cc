@@ -1,7 +1,6 @@
 #include "engine/api/check.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -383,39 +382,8 @@ Status misfit(const BufferRule& rule, const void* in, const void* out) noexcept 
 
 namespace {
 
-constexpr std::string_view kNames[kOrders] = {"coherent", "repeatable", "by_rank", "size_invariant",
-                                              "group_invariant"};
-
-// SumGroup works on this much of the vectors at a time, so that the nodes' sums stay in the L1
-// cache.
-constexpr std::size_t kPart = 2048;  // bytes
-
-struct SumGroup {
-  ReduceKernel fold;
-  std::size_t element_bytes;
-  std::span<const void* const> srcs;
-
-  // Computes the node over these sources: `elements` elements from byte `at` on, into `to`.
-  void node(std::size_t first, std::size_t sources, std::size_t at, std::size_t elements,
-            void* to) const noexcept {
-    if (sources == 1) return copy_bytes(to, leaf(first, at), elements * element_bytes);
-    const std::size_t half = std::bit_ceil(sources) / 2;
-    alignas(64) std::byte low[kPart], high[kPart];
-    const void* both[2] = {leaf(first, at), leaf(first + half, at)};
-    if (half > 1) {
-      node(first, half, at, elements, low);
-      both[0] = low;
-    }
-    if (sources - half > 1) {
-      node(first + half, sources - half, at, elements, high);
-      both[1] = high;
-    }
-    fold(to, both, 2, elements, 0);
-  }
-  const void* leaf(std::size_t source, std::size_t at) const noexcept {
-    return static_cast<const std::byte*>(srcs[source]) + at;
-  }
-};
+constexpr std::string_view kNames[kOrders] = {
+    "coherent", "repeatable", "by_rank", "size_invariant", "group_invariant", "tp_invariant"};
 
 }  // namespace
 
@@ -454,12 +422,7 @@ Status reduce_group(DataType type, ReduceOp op, std::span<const void* const> src
       count > 0 && (dst == nullptr || std::find(srcs.begin(), srcs.end(), nullptr) != srcs.end());
   if (is_null)
     return invalid_argument("dst or one of srcs is null; allowed are addresses of count elements");
-  const SumGroup group{find_reduce(type, op), size_of(type), srcs};
-  const std::size_t most = kPart / group.element_bytes;
-  for (std::size_t i = 0; i < count; i += most) {
-    const std::size_t at = i * group.element_bytes;
-    group.node(0, srcs.size(), at, std::min(most, count - i), static_cast<std::byte*>(dst) + at);
-  }
+  find_tree_reduce(type, op)(dst, srcs.data(), static_cast<int>(srcs.size()), count, 0);
   return {};
 }
 

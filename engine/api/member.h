@@ -308,6 +308,7 @@ class Member : public TypedCalls<Member, Status> {
  private:
   friend class Communicator;
   friend class Buckets;
+  friend class Experts;
   friend class QuantisedSum;
   friend class TypedCalls<Member, Status>;
   friend class Request;

@@ -184,29 +184,44 @@ struct OrderNeeds {
   std::optional<Bracket> bracket;  // none: any bracket
   bool fixed = false;              // the choice may depend only on the call
   bool once = false;               // sums are computed in f32 and rounded once
+  bool may_be_tp = true;           // the call fits tp_invariant, if its additions are a binary tree
 };
 
-Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order) {
+Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order, int ranks) {
   OrderNeeds needs;
   needs.order = order;
   needs.rounds =
       reduces(call.collective) && (call.user_op != nullptr || rounds(call.type, call.op));
-  if (order == Order::group_invariant && reduces(call.collective) && call.op == ReduceOp::avg) {
-    return invalid_argument(
-        "order is group_invariant, operation is avg, which divides by the number of ranks; ask "
-        "for a sum, and divide it");
+  const bool is_tree = order == Order::group_invariant || order == Order::tp_invariant;
+  if (is_tree && reduces(call.collective) && call.op == ReduceOp::avg) {
+    return invalid_argument("order is " + std::string(name_of(*order)) +
+                            ", operation is avg, which divides by the number of ranks; ask for a "
+                            "sum, and divide it");
   }
-  needs.once = reduces(call.collective) && call.user_op == nullptr &&
-               adds_up_in_f32(call.type, call.op) && order != Order::group_invariant;
+  const bool is_narrow = reduces(call.collective) && call.user_op == nullptr &&
+                         adds_up_in_f32(call.type, call.op);
+  needs.once = is_narrow && !is_tree;
+  const bool divides = ranks <= kTpLeaves && kTpLeaves % ranks == 0;
+  needs.may_be_tp = divides && !is_narrow;
   if (!order || !needs.rounds) return needs;
+  if (order == Order::tp_invariant && !divides) {
+    return invalid_argument("order is tp_invariant, ranks are " + std::to_string(ranks) +
+                            "; allowed are 1, 2, 4 and 8: split the ranks into such groups, or ask "
+                            "for group_invariant");
+  }
+  if (order == Order::tp_invariant && is_narrow) {
+    return invalid_argument("order is tp_invariant, type is " + std::string(name_of(call.type)) +
+                            "; allowed are f32 and f64, because partial sums must not be rounded: "
+                            "pass them as f32, and round the result, for example by an epilogue");
+  }
   needs.fixed = *order == Order::repeatable;
   if (*order == Order::by_rank || *order == Order::size_invariant) needs.bracket = Bracket::flat;
-  if (*order == Order::group_invariant) needs.bracket = Bracket::canonical;
+  if (is_tree) needs.bracket = Bracket::canonical;
   return needs;
 }
 
-// The levels that a plan keeps. repeatable and size_invariant promise more than one call can show,
-// so a plan has them only if the call asked for them.
+// The levels that a plan keeps. repeatable, size_invariant and tp_invariant promise more than one
+// call can show, so a plan has them only if the call asked for brackets.
 OrderSet orders_of(const OrderNeeds& needs, const Algorithm& entry, const Brackets& brackets,
                    ReduceOp op) {
   OrderSet out;
@@ -216,7 +231,9 @@ OrderSet orders_of(const OrderNeeds& needs, const Algorithm& entry, const Bracke
   out.add(Order::repeatable, exact || needs.fixed || needs.bracket);
   out.add(Order::by_rank, exact || brackets.flat);
   out.add(Order::size_invariant, exact || needs.bracket);
-  out.add(Order::group_invariant, (exact || brackets.canonical) && op != ReduceOp::avg);
+  const bool is_tree = (exact || brackets.canonical) && op != ReduceOp::avg;
+  out.add(Order::group_invariant, is_tree);
+  out.add(Order::tp_invariant, is_tree && (exact || (needs.bracket && needs.may_be_tp)));
   return out;
 }
 
@@ -396,7 +413,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
                               algorithm_names(call.collective));
     }
   }
-  const auto needs = needs_of(call, options.order ? options.order : order);
+  const auto needs = needs_of(call, options.order ? options.order : order, ranks);
   if (!needs.ok()) return needs.status();
   const bool lends = processes != nullptr && processes->have_payloads() && key.shared_payloads();
   request.staged = processes != nullptr && !lends;

@@ -300,7 +300,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "at most K messages of a rank in flight in each direction, by mailboxes (no limit)");
   add_argument(app, "--order", o.order, read_order, "LEVEL",
                "promised of sums' last bits: coherent, repeatable, by_rank, size_invariant, "
-               "group_invariant or any (any)");
+               "group_invariant, tp_invariant or any (any)");
   add_argument(app, "--perturb", o.measure.perturb, read_seed, "SEED",
                "delay ranks, links and wake-ups at random; results stay exact, times do not count");
   app.add_flag("--processes", o.processes,

@@ -531,6 +531,7 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
       request.type == DataType::raw ? request.element_bytes : size_of(request.type);
   out.layout = make_layout(goal, request.counts, element, borders_for(goal.collective));
   const ReduceKernel fold = out.plan.fold;
+  bool folds_as_tree = false;
   Job job{request, schedule, goal, out.layout, meter, in_f32};
   try {
     auto versions = SsaForm::of(schedule, goal, out.layout, &meter);
@@ -542,6 +543,9 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
     if (!request.commutative && !in_rank_order(**versions)) return out_of_order(job);
     if (reduces(goal.collective) && (users || rounds(request.type, request.op))) {
       out.brackets = brackets_of(**versions);
+      folds_as_tree = request.bracket == Bracket::canonical && !users && !out.brackets.canonical &&
+                      out.brackets.flat && out.brackets.of_all;
+      if (folds_as_tree) out.brackets = {.flat = false, .canonical = true};
       if (request.bracket && !out.brackets.are(*request.bracket)) return other_brackets(job);
       if (request.rounds_once && !users && !out.brackets.flat &&
           adds_up_in_f32(request.type, request.op)) {
@@ -557,10 +561,11 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
   } catch (const PlanTooLarge&) {
     return too_large(job);
   }
-  out.plan.fold = fold;
+  out.plan.fold = folds_as_tree ? find_tree_reduce(request.type, request.op) : fold;
   out.plan.costs = request.costs;
   if (fold != nullptr) {
-    out.plan.spread = find_spread(request.type, request.op, best_isa());
+    out.plan.spread = folds_as_tree ? find_tree_spread(request.type, request.op)
+                                    : find_spread(request.type, request.op, best_isa());
   }
   out.plan.element_bytes = element;
   if (users) apply_instead_of_folding(out.plan);

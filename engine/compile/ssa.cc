@@ -419,6 +419,7 @@ Brackets brackets_of(const SsaForm& versions) {
     // sum is not of single ranks.
     out.flat &= sum.of_single_ranks;
     out.canonical &= is_node(v, sum, ranks);
+    out.of_all &= v.contributions == ranks;
   }
   return out;
 }

@@ -279,6 +279,8 @@ std::string_view in_words(Bracket bracket);  // "one fold in the order of the ra
 
 struct Brackets {
   bool flat = true, canonical = true;  // among two ranks both
+  // Every sum has all ranks: if it is flat, its one fold may add them up as a tree, too.
+  bool of_all = true;
   bool are(Bracket bracket) const { return bracket == Bracket::flat ? flat : canonical; }
 };
 

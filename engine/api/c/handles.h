@@ -177,7 +177,7 @@ class HandleTable {
 
  private:
   static constexpr std::uint32_t kFirst = 64;
-  static_assert((Object::kKind & ~(std::uint32_t{3} << 30)) == 0, "above the index of every slot");
+  static_assert((Object::kKind & ~(std::uint32_t{7} << 29)) == 0, "above the index of every slot");
 
   static std::uint32_t begin_of(std::size_t chunk) noexcept {
     return ((std::uint32_t{1} << chunk) - 1) * kFirst;

@@ -45,8 +45,8 @@
  * Signal handlers may call rkCommAbortFromSignal() and no other function.
  *
  * Processes. In a forked child, calls on inherited handles return rkForked. rkCommDestroy,
- * rkCommAbort, rkRequestFree, rkBucketsDestroy and rkEpilogueDestroy drop such handles and leave
- * the parent's ranks alone. The child may make new communicators.
+ * rkCommAbort, rkRequestFree, rkBucketsDestroy, rkExpertsDestroy and rkEpilogueDestroy drop such
+ * handles and leave the parent's ranks alone. The child may make new communicators.
  *
  * Stability. Within librankine.so.1 functions are added and never changed; structs begin with their
  * size and grow at their ends. */
@@ -157,6 +157,9 @@ typedef struct rkEpilogue* rkEpilogue_t;
 /* Many small tensors, reduced as few large vectors. */
 typedef struct rkBuckets* rkBuckets_t;
 
+/* The tokens of a mixture of experts, sent to experts and back. */
+typedef struct rkExperts* rkExperts_t;
+
 #define RK_SPLIT_NOCOLOR (-1)
 
 #define RK_UNIQUE_ID_BYTES 128
@@ -181,8 +184,8 @@ typedef struct rkConfig_t {
   int recordTimes;   /* 1: flight records contain times; 0: no times */
   size_t planBytes;  /* most bytes of memory for planning one call; 0: 1 GiB */
   const char* order; /* guarantee for the last bits of sums: "coherent", "repeatable", "by_rank",
-                        "size_invariant", "group_invariant" (engine/api/order.h); NULL: coherent,
-                        except for algorithms that are requested by name */
+                        "size_invariant", "group_invariant", "tp_invariant" (engine/api/call.h);
+                        NULL: coherent, except for algorithms that are requested by name */
   int progressCore;  /* the CPU of a thread that makes started calls progress while the ranks do
                         other work, and otherwise sleeps; -1: the ranks' threads make progress */
   const char* placement; /* where ranks run; each thread is pinned to a CPU, with memory on that
@@ -580,6 +583,43 @@ RK_API rkResult_t rkBucketsGetCalls(rkBuckets_t buckets, size_t* calls) RK_NOEXC
 /* Refused while tensors are pending (rkInvalidUsage): call rkBucketsWait() first, if necessary
  * after rkCommAbortFromSignal() or rkCommFail(). NULL has no effect. */
 RK_API rkResult_t rkBucketsDestroy(rkBuckets_t buckets) RK_NOEXCEPT;
+
+/* --- Experts: each token's row goes to the experts that a router chose, on any rank, and back --- */
+
+/* Rank r has expertCount / ranks neighbouring experts. `choices`: experts per token. `type`, of
+ * tokens and results: a float of at most 32 bits. `capacity`: the most rows of an expert, from all
+ * ranks; rows beyond it are dropped, of the highest ranks and there of the last tokens; 0: no
+ * limit. All but `choices` must be equal on all ranks. Experts are used by the thread of their
+ * rank, and must be destroyed before the handle. Options of rkCommSetCallOptions() do not apply.
+ * Not in a group.
+ *
+ *   rkExpertsDispatch(experts, tokens, indices, tokenCount, rows, room);
+ *   rkExpertsGetCounts(experts, &counts, &count);
+ *   ... each expert works on its rows, in place or apart ...
+ *   rkExpertsCombine(experts, rows, weights, out);
+ */
+RK_API rkResult_t rkExpertsCreate(rkExperts_t* experts, int expertCount, int choices,
+                                  size_t rowElements, rkDataType_t type, size_t capacity,
+                                  rkComm_t comm) RK_NOEXCEPT;
+/* tokens: tokenCount rows. indices[t * choices + c]: the expert of choice c of token t; -1: none.
+ * rows: room for `room` rows. Arriving rows lie without gaps in the order of this rank's experts,
+ * for one expert in the order of ranks, tokens and choices. If the room of a rank is too small, or
+ * an index is invalid, all ranks get rkInvalidArgument and no row moves. */
+RK_API rkResult_t rkExpertsDispatch(rkExperts_t experts, const void* tokens, const int32_t* indices,
+                                    size_t tokenCount, void* rows, size_t room) RK_NOEXCEPT;
+/* Once after each dispatch. results: a row for each row that has arrived, at its place. Row t of
+ * out = the sum over c of weights[t * choices + c] (NULL: 1) times the result of choice c of token
+ * t, in float, rounded once; choices without expert and dropped choices add nothing. */
+RK_API rkResult_t rkExpertsCombine(rkExperts_t experts, const void* results, const float* weights,
+                                   void* out) RK_NOEXCEPT;
+/* Of the latest dispatch, valid until the next one: the rows of each of this rank's experts; and
+ * the positions in indices whose rows were dropped, ascending. */
+RK_API rkResult_t rkExpertsGetCounts(rkExperts_t experts, const size_t** counts,
+                                     size_t* count) RK_NOEXCEPT;
+RK_API rkResult_t rkExpertsGetDropped(rkExperts_t experts, const size_t** dropped,
+                                      size_t* count) RK_NOEXCEPT;
+/* NULL has no effect. */
+RK_API rkResult_t rkExpertsDestroy(rkExperts_t experts) RK_NOEXCEPT;
 
 /* --- Functions without a counterpart in NCCL --- */
 

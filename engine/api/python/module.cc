@@ -850,7 +850,8 @@ struct Argument<T> {
     if constexpr (std::is_same_v<Value, const char*>) {
       return own(PyUnicode_FromString(value));
     } else if constexpr (std::is_pointer_v<Value>) {
-      return value == nullptr ? new_ref(Py_None) : own(PyLong_FromVoidPtr(value));
+      if (value == nullptr) return new_ref(Py_None);
+      return own(PyLong_FromVoidPtr(const_cast<void*>(static_cast<const void*>(value))));
     } else if constexpr (std::is_floating_point_v<Value>) {
       return own(PyFloat_FromDouble(value));
     } else {
@@ -1157,7 +1158,8 @@ PyMethodDef functions[] = {
     F(rkBucketsWait), F(rkCommAbort), F(rkCommAgree), F(rkCommCompute), F(rkCommCount),
     F(rkCommCpu), F(rkCommDestroy), F(rkCommFail), F(rkCommGetAsyncError), F(rkCommGetOrder), F(rkCommModelTime),
     F(rkCommPinThread), F(rkCommPortsInUse), F(rkCommProgress), F(rkCommRevoke), F(rkCommShrink), F(rkCommSplit), F(rkCommUserRank),
-    F(rkEpilogueApply), F(rkEpilogueDestroy), F(rkGetVersion), F(rkRedOpCreatePreMulSum),
+    F(rkEpilogueApply), F(rkEpilogueDestroy), F(rkExpertsCombine), F(rkExpertsCreate), F(rkExpertsDestroy),
+    F(rkExpertsDispatch), F(rkExpertsGetCounts), F(rkExpertsGetDropped), F(rkGetVersion), F(rkRedOpCreatePreMulSum),
     F(rkRedOpDestroy), F(rkRequestFree), F(rkRequestGetOrders), F(rkRequestStart), F(rkRequestTest),
     F(rkRequestWait), F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue),
     F(create_operation), F(create_row_function), F(flight_record), F(group_end), F(group_start),

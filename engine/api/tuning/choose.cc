@@ -153,9 +153,11 @@ std::vector<std::string_view> names_for(Bracket bracket, Collective collective, 
   switch (collective) {
     case all_reduce:
       if (flat) return {one_shot ? "direct_one_shot" : "direct_two_shot"};
-      return {one_shot ? "recursive_doubling" : "halving_doubling", "binomial_far"};
+      return {one_shot ? "direct_one_shot" : "direct_two_shot",
+              one_shot ? "recursive_doubling" : "halving_doubling", "binomial_far"};
     case Collective::reduce:
-      return {flat ? "direct_two_shot" : "binomial_far"};
+      if (flat) return {"direct_two_shot"};
+      return {"direct_two_shot", "binomial_far"};
     case reduce_scatter:
       return {"direct"};
     case scan:

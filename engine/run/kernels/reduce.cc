@@ -7,6 +7,7 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "engine/base/files.h"
@@ -84,6 +85,111 @@ const KernelTable& best_table() {
   return best;
 }
 
+// The binary tree over sources: each node is a fold of two.
+struct SourceTree {
+  // Works on this much of the vectors at a time, so that the nodes' sums stay in the caches. Smaller
+  // parts are slower for large vectors.
+  static constexpr std::size_t kPart = 8192;  // bytes
+
+  ReduceKernel fold;
+  std::size_t element_bytes;
+  const void* const* srcs;
+
+  struct Buffers {
+    alignas(64) std::byte low[kPart], high[kPart];
+  };
+  const void* leaf(std::size_t source, std::size_t at) const noexcept {
+    return static_cast<const std::byte*>(srcs[source]) + at;
+  }
+  // Stores the two operands of the node over two or more sources, of `elements` elements from byte
+  // `at` on.
+  void find_operands(std::size_t first, std::size_t sources, std::size_t at, std::size_t elements,
+                     Buffers& buffers, const void** both) const noexcept {
+    const std::size_t half = std::bit_ceil(sources) / 2;
+    both[0] = node(first, half, at, elements, buffers.low);
+    both[1] = node(first + half, sources - half, at, elements, buffers.high);
+  }
+  const void* node(std::size_t first, std::size_t sources, std::size_t at, std::size_t elements,
+                   std::byte* to) const noexcept {
+    if (sources == 1) return leaf(first, at);
+    if (sources > 2) return large_node(first, sources, at, elements, to);
+    const void* const both[] = {leaf(first, at), leaf(first + 1, at)};
+    fold(to, both, 2, elements, 0);
+    return to;
+  }
+  // Not inlined: smaller nodes need no buffers on the stack.
+  [[gnu::noinline]] const void* large_node(std::size_t first, std::size_t sources, std::size_t at,
+                                           std::size_t elements, std::byte* to) const noexcept {
+    Buffers buffers;
+    const void* both[2];
+    find_operands(first, sources, at, elements, buffers, both);
+    fold(to, both, 2, elements, 0);
+    return to;
+  }
+  // Calls last(operands, at, elements) for the parts of the vectors: the two operands of the root.
+  template <class Last>
+  void fold_parts(int sources, std::size_t count, const Last& last) const noexcept {
+    const std::size_t most = kPart / element_bytes;
+    Buffers buffers;
+    for (std::size_t i = 0; i < count; i += most) {
+      const void* both[2];
+      const std::size_t at = i * element_bytes, elements = std::min(most, count - i);
+      find_operands(0, static_cast<std::size_t>(sources), at, elements, buffers, both);
+      last(both, at, elements);
+    }
+  }
+};
+
+template <DataType kType, ReduceOp kOp>
+void reduce_tree(void* dst, const void* const* srcs, int n_srcs, std::size_t count,
+                 int /*divisor*/) noexcept {
+  const ReduceKernel fold = find_reduce(kType, kOp);
+  if (n_srcs < 3) return fold(dst, srcs, n_srcs, count, 0);
+  SourceTree{fold, size_of(kType), srcs}.fold_parts(
+      n_srcs, count, [&](const void* const* both, std::size_t at, std::size_t elements) {
+        fold(static_cast<std::byte*>(dst) + at, both, 2, elements, 0);
+      });
+}
+
+template <DataType kType, ReduceOp kOp>
+void spread_tree(void* const* dsts, int n_dsts, const void* const* srcs, int n_srcs,
+                 std::size_t count, int /*divisor*/, bool streaming) noexcept {
+  constexpr int kMost = 16;  // destinations at a time
+  const SpreadKernel spread = find_spread(kType, kOp, best_isa());
+  if (n_srcs < 3) return spread(dsts, n_dsts, srcs, n_srcs, count, 0, streaming);
+  SourceTree{find_reduce(kType, kOp), size_of(kType), srcs}.fold_parts(
+      n_srcs, count, [&](const void* const* both, std::size_t at, std::size_t elements) {
+        void* there[kMost];
+        const void* const sum = static_cast<std::byte*>(dsts[0]) + at;
+        for (int first = 0; first < n_dsts; first += kMost) {
+          const int n = std::min(kMost, n_dsts - first);
+          for (int i = 0; i < n; ++i) there[i] = static_cast<std::byte*>(dsts[first + i]) + at;
+          // The first destinations may be operands, so the others get a copy of the sum.
+          if (first == 0) {
+            spread(there, n, both, 2, elements, 0, streaming);
+          } else {
+            spread(there, n, &sum, 1, elements, 0, streaming);
+          }
+        }
+      });
+}
+
+// Calls found.operator()<type, op>() for a sum or product that rounds; otherwise returns nullptr.
+template <class Kernel, class Found>
+Kernel find_tree(DataType type, ReduceOp op, const Found& found) {
+  if (op == ReduceOp::avg || !rounds(type, op)) return nullptr;
+  return with_element(type, [&]<class T>() -> Kernel {
+    constexpr DataType kType = data_type_of<T>;
+    if constexpr (!rounds(kType, ReduceOp::sum)) {
+      return nullptr;
+    } else if (op == ReduceOp::sum) {
+      return found.template operator()<kType, ReduceOp::sum>();
+    } else {
+      return found.template operator()<kType, ReduceOp::prod>();
+    }
+  });
+}
+
 bool takes_strings(const void* dst, const void* src) {
   return has_fast_strings() && lie_well_for_strings(dst, src);
 }
@@ -125,6 +231,18 @@ ReduceKernel find_reduce(DataType type, ReduceOp op) {
 
 SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa) {
   return table(isa).spread[index(type)][index(op)];
+}
+
+ReduceKernel find_tree_reduce(DataType type, ReduceOp op) {
+  const auto found = find_tree<ReduceKernel>(
+      type, op, []<DataType kType, ReduceOp kOp>() { return reduce_tree<kType, kOp>; });
+  return found != nullptr ? found : find_reduce(type, op);
+}
+
+SpreadKernel find_tree_spread(DataType type, ReduceOp op) {
+  const auto found = find_tree<SpreadKernel>(
+      type, op, []<DataType kType, ReduceOp kOp>() { return spread_tree<kType, kOp>; });
+  return found != nullptr ? found : find_spread(type, op, best_isa());
 }
 
 ScaleKernel find_scale(DataType type, Isa isa) { return table(isa).scale[index(type)]; }

@@ -81,6 +81,12 @@ using SpreadKernel = void (*)(void* const* dsts, int n_dsts, const void* const* 
 // Arguments and nullptr as for find_reduce().
 SpreadKernel find_spread(DataType type, ReduceOp op, Isa isa);
 
+// As find_reduce() and find_spread(), but sums and products of floats are added up in the brackets
+// of the binary tree over the sources (Bracket::canonical), with every node rounded to the type. No
+// avg: the divisor must be 0.
+ReduceKernel find_tree_reduce(DataType type, ReduceOp op);
+SpreadKernel find_tree_spread(DataType type, ReduceOp op);
+
 // dst[i] = src[i] * factor for i < count: floats of 16 and 8 bits in f32, rounded once; integers
 // wrap. `factor` points to an f32 for floats of 16 and 8 bits, otherwise to an element. dst equals
 // src or does not overlap it. Equal bits with every instruction set.

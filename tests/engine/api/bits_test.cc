@@ -139,6 +139,7 @@ void print_reductions(Team& team, std::ostream& out) {
         for (int level = 0; level < kOrders; ++level) {
           const auto order = static_cast<Order>(level);
           if (order == Order::group_invariant && op == ReduceOp::avg) continue;
+          if (order == Order::tp_invariant) continue;  // group_invariant's bits, not among 5 ranks
           CallOptions options{.order = order};
           if (order == Order::coherent) options.algorithm = "ring";
           out << all_reduce<T>(team, op, options, false);

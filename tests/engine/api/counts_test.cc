@@ -1,8 +1,10 @@
 // Collectives with one count per rank or pair (the v forms), with zero counts, by every algorithm;
-// all-to-all with displacements; and barriers that return the ranks' words.
+// all-to-all with displacements; tokens that go to experts and return; and barriers that return the
+// ranks' words.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/api/experts.h"
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
 
@@ -293,6 +296,221 @@ TEST(Displacement, WhatIsWrongIsNamed) {
   expect_refused(me.call(call), {"counts has 2 entries", "2 ranks"});
   call.counts = {};
   expect_ok(all.run([&](Member& each) { return each.call(call); }));  // 0 needs no buffer
+}
+
+// Tokens that go to experts and return.
+
+// The tokens and choices of all ranks, at random, and what a serial program makes of them.
+template <class T>
+struct Layer {
+  ExpertsOptions options;
+  std::vector<std::vector<T>> tokens, rows, out;  // by rank; rows: as they arrive
+  std::vector<std::vector<std::int32_t>> indices;
+  std::vector<std::vector<float>> weights;
+  std::vector<Sizes> counts, dropped;
+
+  // `used`: no token chooses an expert from this one on.
+  Layer(const ExpertsOptions& asked, int ranks, int used, unsigned seed) : options(asked) {
+    options.type = data_type_of<T>;
+    const auto n = static_cast<std::size_t>(ranks), width = options.row_elements;
+    const auto choices = static_cast<std::size_t>(options.choices);
+    std::mt19937 random(seed);
+    const auto number = [&] { return static_cast<float>(random() % 2001) / 1000.0F - 1.0F; };
+    for (std::size_t r = 0; r < n; ++r) {
+      const std::size_t count = r % 3 == 1 ? 0 : random() % 40;
+      tokens.emplace_back();
+      for (std::size_t i = 0; i < count * width; ++i) tokens[r].push_back(T(number()));
+      indices.emplace_back();
+      weights.emplace_back();
+      for (std::size_t i = 0; i < count * choices; ++i) {
+        indices[r].push_back(static_cast<std::int32_t>(random() % (used + 1U)) - 1);
+        weights[r].push_back(number());
+      }
+      out.emplace_back(count * width);
+    }
+    rows.resize(n);
+    dropped.resize(n);
+    std::vector<std::vector<float>> sums;
+    for (const auto& one : out) sums.emplace_back(one.size());
+    const int here = options.experts / ranks;
+    std::vector<std::vector<std::pair<std::size_t, std::size_t>>> kept;  // rank and position
+    for (int e = 0; e < options.experts; ++e) {
+      auto& mine = kept.emplace_back();
+      for (std::size_t r = 0; r < n; ++r) {
+        for (std::size_t i = 0; i < indices[r].size(); ++i) {
+          if (indices[r][i] != e) continue;
+          if (options.capacity > 0 && mine.size() == options.capacity) {
+            dropped[r].push_back(i);
+            indices[r][i] = -2 - e;  // not summed below
+          } else {
+            mine.push_back({r, i});
+          }
+        }
+      }
+      const auto at = static_cast<std::size_t>(e / here);
+      counts.resize(at + 1);
+      counts[at].push_back(mine.size());
+      for (const auto& [r, i] : mine) {
+        const T* const token = &tokens[r][i / choices * width];
+        rows[at].insert(rows[at].end(), token, token + width);
+      }
+    }
+    for (std::size_t r = 0; r < n; ++r) {
+      std::ranges::sort(dropped[r]);
+      for (std::size_t i = 0; i < indices[r].size(); ++i) {
+        if (indices[r][i] < -1) indices[r][i] = -2 - indices[r][i];
+        if (indices[r][i] < 0 || std::ranges::binary_search(dropped[r], i)) continue;
+        for (std::size_t j = 0; j < width; ++j) {
+          const std::size_t k = i / choices * width + j;
+          sums[r][k] +=
+              weights[r][i] * static_cast<float>(worked(indices[r][i], tokens[r][k]));
+        }
+      }
+      std::ranges::transform(sums[r], out[r].begin(), [](float sum) { return T(sum); });
+    }
+  }
+  static T worked(int expert, T x) {
+    return T(static_cast<float>(x) * static_cast<float>(expert + 1));
+  }
+  // The rank's part: rows arrive, are worked on in place, and return.
+  Status play(Member& me, Experts& experts) const {
+    const auto self = static_cast<std::size_t>(me.rank());
+    std::vector<T> arrived(rows[self].size() + 3 * options.row_elements, T(7.0F));
+    Status status = experts.dispatch(tokens[self], indices[self], arrived);
+    if (!status.ok()) return status;
+    EXPECT_TRUE(std::ranges::equal(experts.counts(), counts[self]));
+    EXPECT_TRUE(std::ranges::equal(experts.dropped(), dropped[self]));
+    arrived.resize(rows[self].size());
+    EXPECT_EQ(bytes_of(arrived), bytes_of(rows[self])) << "rank " << self;
+    std::size_t i = 0;
+    int expert = me.rank() * options.experts / me.ranks();
+    for (const std::size_t count : counts[self]) {
+      for (const std::size_t end = i + count * options.row_elements; i < end; ++i) {
+        arrived[i] = worked(expert, arrived[i]);
+      }
+      ++expert;
+    }
+    std::vector<T> returned(out[self].size());
+    status = experts.combine(arrived, weights[self], returned);
+    EXPECT_EQ(bytes_of(returned), bytes_of(out[self])) << "rank " << self;
+    return status;
+  }
+  static Bytes bytes_of(const std::vector<T>& rows) {
+    const auto* const first = reinterpret_cast<const std::uint8_t*>(rows.data());
+    return {first, first + rows.size() * sizeof(T)};
+  }
+};
+
+template <class T>
+void expect_experts_work(int ranks, const ExpertsOptions& options) {
+  std::vector<Layer<T>> layers;
+  // In turns: all experts are in use, some are without rows, one has all rows, and no row moves.
+  for (unsigned turn = 0; turn < 8; ++turn) {
+    const int used[] = {options.experts, options.experts / 2 + 1, 1, 0};
+    layers.emplace_back(options, ranks, used[turn % 4], turn);
+  }
+  Ranks all({.ranks = ranks, .timeout = std::chrono::minutes(2)});
+  expect_ok(all.run([&](Member& me) -> Status {
+    auto experts = Experts::create(me, layers.front().options);
+    if (!experts.ok()) return experts.status();
+    for (const Layer<T>& layer : layers) {
+      if (Status status = layer.play(me, *experts); !status.ok()) return status;
+    }
+    return {};
+  }));
+}
+
+class ExpertsOf : public testing::TestWithParam<int> {};
+
+TEST_P(ExpertsOf, DoWhatASerialProgramDoes) {
+  const int ranks = GetParam();
+  for (const int each : {1, 3}) {
+    for (const std::size_t capacity : {0, 7}) {
+      expect_experts_work<float>(
+          ranks,
+          {.experts = each * ranks, .choices = 2, .row_elements = 5, .capacity = capacity});
+      expect_experts_work<BFloat16>(
+          ranks, {.experts = each * ranks, .row_elements = 130, .capacity = capacity});
+      expect_experts_work<Float8E4M3>(
+          ranks,
+          {.experts = each * ranks, .choices = 3, .row_elements = 64, .capacity = capacity});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ExpertsOf, testing::Values(1, 2, 3, 8));
+
+// A rank's invalid argument is an error on all ranks; no row moves, and the next dispatch succeeds.
+TEST(Experts, WhatIsWrongIsNamedOnAllRanks) {
+  const Layer<float> layer({.experts = 4, .choices = 2, .row_elements = 3}, 2, 4, 1);
+  Ranks all({.ranks = 2, .timeout = std::chrono::minutes(2)});
+  expect_ok(all.run([&](Member& me) -> Status {
+    auto experts = Experts::create(me, layer.options).value();
+    const auto self = static_cast<std::size_t>(me.rank());
+    std::vector<float> rows(layer.rows[self].size()), out(layer.out[self].size());
+    expect_refused(experts.combine(rows, {}, out), {"combine: no rows are out"});
+    const auto expect_on_rank_0 = [&](const auto& wrong, const std::string& words) {
+      auto tokens = layer.tokens[self];
+      auto indices = layer.indices[self];
+      if (me.rank() == 0) wrong(tokens, indices, rows);
+      expect_refused(experts.dispatch(tokens, indices, rows),
+                     {me.rank() == 0 ? words : "rank 0 has refused its arguments"});
+      rows.resize(layer.rows[self].size());
+    };
+    using Tokens = std::vector<float>;
+    using Indices = std::vector<std::int32_t>;
+    expect_on_rank_0([](Tokens&, Indices& indices, Tokens&) { indices[3] = 4; },
+                     "indices[3] is 4; allowed are 0 to 3, and -1 for no expert");
+    expect_on_rank_0([](Tokens&, Indices& indices, Tokens&) { indices[0] = -2; },
+                     "indices[0] is -2; allowed are 0 to 3, and -1 for no expert");
+    expect_on_rank_0([](Tokens&, Indices& indices, Tokens&) { indices.pop_back(); },
+                     "elements; allowed are multiples of 2, the experts per token");
+    expect_on_rank_0([](Tokens& tokens, Indices&, Tokens&) { tokens.pop_back(); },
+                     "rows of 3");
+    std::vector<float> few(me.rank() == 0 ? rows.size() - 1 : rows.size());
+    expect_refused(experts.dispatch(layer.tokens[self], layer.indices[self], few),
+                   {"rows of rank 0 has room for", "rows arrive: give more room, or all ranks"});
+    std::vector<double> other(3);
+    expect_refused(experts.dispatch(layer.tokens[self], layer.indices[self], other),
+                   {"rows has elements of f64; allowed is f32, as in ExpertsOptions"});
+    expect_ok({me.group([&] {
+      expect_refused(experts.dispatch(layer.tokens[self], layer.indices[self], rows),
+                     {"dispatch: a group() is open"});
+    })});
+    if (Status status = layer.play(me, experts); !status.ok()) return status;
+    if (Status status = experts.dispatch(layer.tokens[self], layer.indices[self], rows);
+        !status.ok()) {
+      return status;
+    }
+    expect_refused(experts.combine(rows, std::vector<float>(1), out), {"weights has 1 elements"});
+    std::vector<float> one(1);
+    expect_refused(experts.combine(rows, {}, one), {"out has 1 elements; allowed are"});
+    return experts.combine(rows, layer.weights[self], out);
+  }));
+  Member& me = *all.members()[0];
+  for (const auto& [options, words] : std::vector<std::pair<ExpertsOptions, std::string>>{
+           {{.experts = 3, .row_elements = 1}, "experts is 3; allowed are multiples of 2"},
+           {{.experts = 2, .choices = 0, .row_elements = 1}, "choices is 0; allowed are 1"},
+           {{.experts = 2}, "row_elements is 0; allowed are 1 to"},
+           {{.experts = 2, .row_elements = 1, .type = DataType::f64},
+            "type is f64; allowed are f32, f16, bf16, f8e4m3 and f8e5m2"}}) {
+    expect_refused(Experts::create(me, options).status(), {words});
+  }
+}
+
+// Ranks with different capacities have different limits for a row: a mismatch.
+TEST(Experts, OptionsAreEqualOnAllRanks) {
+  Ranks all({.ranks = 2, .timeout = std::chrono::minutes(2)});
+  expect_all(all.run([](Member& me) {
+    auto experts =
+        Experts::create(me, {.experts = 2,
+                             .row_elements = 1,
+                             .capacity = static_cast<std::size_t>(me.rank() + 1)})
+            .value();
+    std::vector<BFloat16> none;
+    return experts.dispatch(none, {}, none);
+  }),
+             Code::mismatch, {});
 }
 
 // Barriers that return the words of all ranks.

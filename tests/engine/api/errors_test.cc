@@ -203,7 +203,7 @@ TEST(ErrorsOfCommunicators, EveryOptionIsLookedAt) {
             "wait.spin_ns is -1; allowed are 0 and more"},
            {{.ranks = 2, .levels = levels}, "levels is 2,3"},
            {{.ranks = 8, .levels = too_large}, "allowed are sizes of groups from 1 to 8"},
-           {{.ranks = 2, .order = static_cast<Order>(5)}, "order is 5; allowed are 0 to 4"},
+           {{.ranks = 2, .order = static_cast<Order>(6)}, "order is 6; allowed are 0 to 5"},
            {{.ranks = 2, .plan_bytes = 0}, "plan_bytes is 0"},
            {{.ranks = 1, .progress_core = -1}, "progress_core is -1; allowed are 0 and more"},
            {{.ranks = 1, .progress_core = 1'000'000},

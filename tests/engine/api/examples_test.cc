@@ -80,9 +80,8 @@ TEST(Examples, PrintWhatTheGuideSays) {
            Example{"sample_sort", "40000 keys, in order, no rank with many more than its part\n"},
            Example{
                "experts",
-               "with counts: 40 of 40 tokens are back from their experts, 0 dropped, 0 "
-               "padded\nwith capacity: 24 of 40 tokens are back from their experts, 16 dropped, "
-               "24 padded\n"},
+               "capacity 0: 40 of 40 tokens have both results, 0 rows dropped\n"
+               "capacity 12: 30 of 40 tokens have both results, 11 rows dropped\n"},
            Example{"errors",
                    "out has 2 elements; allowed are 1, by the other argument and 3 ranks\n"
                    "mismatch\n"

@@ -15,9 +15,11 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/api/epilogues.h"
 #include "engine/api/network.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
+#include "engine/base/numbers.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
@@ -128,8 +130,7 @@ void expect_bits(Order order, ReduceOp op, int ranks, const Expected& expected) 
               << "N=" << ranks << " " << name_of(call.type) << " " << name_of(op) << " x " << count
               << (in_place ? " in place, " : ", ") << *me.plan_of(call);
           call.collective = Collective::reduce;
-          // A tree for another root has other runs of ranks, so group_invariant takes root 0.
-          call.root = order == Order::group_invariant ? 0 : ranks / 2;
+          call.root = ranks / 2;
           std::ranges::copy(input_of<T>(me.rank(), count), in.begin());
           me.call(call).throw_if_error();
           if (me.rank() == call.root) {
@@ -397,6 +398,59 @@ TEST(Order, GroupInvariantSumsDoNotKnowHowManyRanksThereAre) {
   }
 }
 
+// Eight leaves of each of kRows rows on 1, 2, 4 and 8 ranks: the bits of a row are golden, whatever
+// the transport, the number of rows in the call, in place or apart, with an epilogue or without.
+TEST(Order, TpInvariantSumsHaveTheGoldenBits) {
+  constexpr std::size_t kRows = 67, kRow = 96;
+  const auto want = as_a_tree<float>(ReduceOp::sum, kTpLeaves, kRows * kRow);
+  std::uint64_t hash = 0;
+  for (const float x : want) hash = mixed(hash, std::bit_cast<std::uint32_t>(x));
+  EXPECT_EQ(hash, 0x4699f2e445890e1fu);
+  for (const int ranks : {1, 2, 4, 8}) {
+    const int each = kTpLeaves / ranks;
+    on_team(ranks, [&](Member& me) {
+      std::vector<std::vector<float>> leaves;
+      std::vector<const void*> srcs;
+      for (int i = 0; i < each; ++i) {
+        leaves.push_back(input_of<float>(me.rank() * each + i, kRows * kRow));
+      }
+      for (const auto& leaf : leaves) srcs.push_back(leaf.data());
+      std::vector<float> sums(kRows * kRow);
+      reduce_group(DataType::f32, ReduceOp::sum, srcs, sums.data(), sums.size()).throw_if_error();
+      for (const std::optional<Transport> transport : kWays) {
+        for (const std::size_t rows : {std::size_t{1}, std::size_t{3}, kRows}) {
+          for (const bool in_place : {false, true}) {
+            for (const bool finishes : {false, true}) {
+              std::vector<float> in = sums, apart(in.size());
+              std::vector<BFloat16> rounded(rows * kRow);
+              const std::span<const float> given = std::span(in).last(rows * kRow);
+              const std::span<float> out =
+                  (in_place ? std::span(in) : std::span(apart)).last(rows * kRow);
+              const auto round = RowEpilogue::make({.type = DataType::f32,
+                                                    .row_elements = kRow,
+                                                    .out_type = DataType::bf16,
+                                                    .out = rounded.data()})
+                                     .value();
+              me.all_reduce(given, out,
+                            {.transport = transport,
+                             .order = Order::tp_invariant,
+                             .epilogue = finishes ? &round : nullptr})
+                  .throw_if_error();
+              const float* const expected = want.data() + (kRows - rows) * kRow;
+              EXPECT_TRUE(same_bits(out.data(), expected, out.size()))
+                  << "N=" << ranks << ", " << rows << " rows" << (in_place ? " in place" : "")
+                  << (finishes ? ", epilogue" : "");
+              for (std::size_t i = 0; finishes && i < rounded.size(); ++i) {
+                ASSERT_EQ(rounded[i].bits, BFloat16(expected[i]).bits);
+              }
+            }
+          }
+        }
+      }
+    });
+  }
+}
+
 // Rows of 4096 bf16 of a few kinds, like a server's tokens. A row's bits depend only on its kind,
 // for any number of rows and any position. The numbers of tokens are powers of two and their
 // successors, so they lie on both sides of every threshold in bytes (costs.h).
@@ -455,21 +509,27 @@ TEST(Order, RowsDoNotKnowHowManyTheyAre) {
   }
 }
 
-// The block of a reduce-scatter equals the loop's block too.
-TEST(Order, ReduceScatterByRank) {
-  constexpr int kRanks = 4;
-  constexpr std::size_t kEach = 77;
-  const auto want = by_rank<BFloat16>(ReduceOp::sum, kRanks, kRanks * kEach);
-  on_team(
-      kRanks,
-      [&](Member& me) {
-        const auto in = input_of<BFloat16>(me.rank(), kRanks * kEach);
-        std::vector<BFloat16> out(kEach);
-        me.reduce_scatter(std::span(in), std::span(out)).throw_if_error();
-        EXPECT_TRUE(same_bits(out.data(), want.data() + static_cast<std::size_t>(me.rank()) * kEach,
-                              kEach));
-      },
-      Order::by_rank);
+// The block of a reduce-scatter equals the block of the loop or the tree, too.
+TEST(Order, ReduceScatterHasTheBitsOfTheWholeSum) {
+  constexpr std::size_t kEach = 2077;
+  for (const int ranks : {3, 4, 8}) {
+    const std::size_t all = static_cast<std::size_t>(ranks) * kEach;
+    for (const Order order : {Order::by_rank, Order::group_invariant}) {
+      const auto want = order == Order::by_rank ? by_rank<BFloat16>(ReduceOp::sum, ranks, all)
+                                                : as_a_tree<BFloat16>(ReduceOp::sum, ranks, all);
+      on_team(
+          ranks,
+          [&](Member& me) {
+            const auto in = input_of<BFloat16>(me.rank(), all);
+            std::vector<BFloat16> out(kEach);
+            me.reduce_scatter(std::span(in), std::span(out)).throw_if_error();
+            const auto at = static_cast<std::size_t>(me.rank()) * kEach;
+            EXPECT_TRUE(same_bits(out.data(), want.data() + at, kEach))
+                << name_of(order) << ", N=" << ranks;
+          },
+          order);
+    }
+  }
 }
 
 TEST(Order, WhatCannotBeHadIsRefusedByName) {
@@ -486,21 +546,31 @@ TEST(Order, WhatCannotBeHadIsRefusedByName) {
             {.options = asked(Order::by_rank, "ring")},
             {"order is by_rank, algorithm is ring", "4 ranks"}},
            {4,
-            {.options = asked(Order::group_invariant, "direct_one_shot")},
-            {"order is group_invariant, algorithm is direct_one_shot", "4 ranks"}},
-           {3,
-            {.collective = Collective::reduce_scatter, .options = asked(Order::group_invariant)},
-            {"order is group_invariant; no algorithm of reduce_scatter among 3 ranks"}},
+            {.options = asked(Order::group_invariant, "ring")},
+            {"order is group_invariant, algorithm is ring", "4 ranks"}},
            {5,
-            {.collective = Collective::reduce, .root = 2, .options = asked(Order::group_invariant)},
-            {"order is group_invariant; no algorithm of reduce among 5 ranks"}},
+            {.collective = Collective::scan, .options = asked(Order::group_invariant)},
+            {"order is group_invariant; no algorithm of scan among 5 ranks"}},
            {2,
             {.op = ReduceOp::avg, .options = asked(Order::group_invariant)},
             {"order is group_invariant, operation is avg"}},
+           {2,
+            {.op = ReduceOp::avg, .options = asked(Order::tp_invariant)},
+            {"order is tp_invariant, operation is avg", "ask for a sum, and divide it"}},
+           {3,
+            {.options = asked(Order::tp_invariant)},
+            {"order is tp_invariant, ranks are 3; allowed are 1, 2, 4 and 8: split the ranks"}},
+           {16, {.options = asked(Order::tp_invariant)}, {"ranks are 16; allowed are 1, 2, 4"}},
+           {4,
+            {.type = DataType::bf16, .options = asked(Order::tp_invariant)},
+            {"order is tp_invariant, type is bf16; allowed are f32 and f64", "pass them as f32"}},
+           {4,
+            {.options = asked(Order::tp_invariant, "ring")},
+            {"order is tp_invariant, algorithm is ring", "4 ranks"}},
            {8,
             {.options = asked(Order::coherent, "swing_latency")},
             {"order is coherent, algorithm is swing_latency"}},
-           {2, {.options = asked(static_cast<Order>(9))}, {"order is 9; allowed are 0 to 4"}}}) {
+           {2, {.options = asked(static_cast<Order>(9))}, {"order is 9; allowed are 0 to 5"}}}) {
     Ranks all({.ranks = ranks});
     std::vector<std::byte> in(1 << 12), out(1 << 12);
     Call call = refused;
@@ -547,7 +617,7 @@ TEST(Order, WhatDoesNotRoundKeepsEveryLevel) {
                       .options = {.algorithm = "ring", .order = static_cast<Order>(i)}};
       me.call(call).throw_if_error();
       EXPECT_EQ(to_string(me.orders_of(call).value()),
-                "coherent, repeatable, by_rank, size_invariant, group_invariant");
+                "coherent, repeatable, by_rank, size_invariant, group_invariant, tp_invariant");
     }
   });
 }
@@ -565,10 +635,14 @@ TEST(Order, CanBeReadBack) {
     EXPECT_EQ(levels("ring", Order::repeatable), "coherent, repeatable");
     EXPECT_EQ(levels("recursive_doubling", {}), "coherent, group_invariant");
     EXPECT_EQ(levels("", Order::by_rank), "coherent, repeatable, by_rank, size_invariant");
+    EXPECT_EQ(levels("", Order::tp_invariant),
+              "coherent, repeatable, size_invariant, group_invariant, tp_invariant");
+    EXPECT_EQ(levels("", Order::group_invariant), levels("", Order::tp_invariant));
+    call.type = DataType::bf16;
     EXPECT_EQ(levels("", Order::group_invariant),
               "coherent, repeatable, size_invariant, group_invariant");
     EXPECT_EQ(me.plan_of(call).value(),
-              "recursive_doubling, mailbox transport, order group_invariant");
+              "direct_one_shot, board transport, order group_invariant");
     call.options = {};
     EXPECT_EQ(me.plan_of(call).value().find("order"), std::string::npos);
   });

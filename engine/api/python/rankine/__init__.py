@@ -26,6 +26,7 @@ raises (Control-C: KeyboardInterrupt), the call raises the exception, and its co
 from rankine._buckets import Buckets
 from rankine._epilogues import Epilogue, FunctionEpilogue, RowEpilogue
 from rankine._errors import Code, Error, InvalidArgument
+from rankine._experts import Experts
 from rankine._member import Member, PortsInUse, group
 from rankine._operations import Operation, PreMulSum
 from rankine._requests import Request, prepare, start, wait_all
@@ -47,6 +48,7 @@ __all__ = [
     "Communicator",
     "Epilogue",
     "Error",
+    "Experts",
     "FunctionEpilogue",
     "InvalidArgument",
     "Member",

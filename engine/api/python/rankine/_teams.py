@@ -39,8 +39,8 @@ class Communicator:
     - ``record_times``: True: flight records contain times.
     - ``plan_bytes``: the most memory for planning a call, in bytes; 0 is 1 GiB.
     - ``order``: the guarantee for the last bits of sums: "coherent", "repeatable", "by_rank",
-      "size_invariant" or "group_invariant". None: coherent, except for algorithms that are
-      requested by name.
+      "size_invariant", "group_invariant" or "tp_invariant". None: coherent, except for algorithms
+      that are requested by name.
     - ``progress_core``: the CPU of a thread that makes started calls (rankine.start) progress while
       the ranks do other work, and otherwise sleeps. None: the ranks' threads make progress.
     - ``placement``: where ranks run: "compact", "scatter", "one_per_node", or CPUs by rank such as

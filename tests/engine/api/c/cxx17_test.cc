@@ -318,7 +318,7 @@ TEST(Cxx17, OrdersAreAskedForAndReadBack) {
     } catch (const rk::Error& error) {
       EXPECT_STREQ(error.what(),
                    "rkCommSetCallOptions: order is 'tidy'; allowed are coherent, repeatable, "
-                   "by_rank, size_invariant, group_invariant, and NULL");
+                   "by_rank, size_invariant, group_invariant, tp_invariant, and NULL");
     }
   });
 }

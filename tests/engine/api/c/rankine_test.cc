@@ -763,6 +763,55 @@ TEST(C, AWaitingThreadIsAskedWhenItsWaitBegins) {
   expect_all(results, rkTimeout);
 }
 
+// --- Experts
+
+// Three experts, which multiply by 1, 2 and 3; one row may arrive at each.
+TEST(C, TokensGoToExpertsAndReturn) {
+  Comms comms(kRanks);
+  expect_all(comms.run([&](int rank, rkComm_t comm) {
+    rkExperts_t experts = nullptr;
+    EXPECT_EQ(rkExpertsCreate(&experts, kRanks, 2, 2, rkFloat32, 1, comm), rkSuccess)
+        << last_error();
+    const float number = static_cast<float>(rank) + 1;
+    const float token[2] = {number, 10 * number}, weights[2] = {0.5F, 4};
+    // The first choice is alone at its expert; rank 0 comes first at the expert of the second.
+    const std::int32_t indices[2] = {(rank + 1) % kRanks, rank == 0 ? -1 : 1};
+    float rows[2] = {}, out[2] = {-1, -1};
+    EXPECT_EQ(rkExpertsDispatch(experts, token, indices, 1, rows, 1), rkSuccess) << last_error();
+    const std::size_t *counts = nullptr, *dropped = nullptr;
+    std::size_t count = 0;
+    EXPECT_EQ(rkExpertsGetCounts(experts, &counts, &count), rkSuccess);
+    EXPECT_EQ(count, 1u);
+    EXPECT_EQ(counts[0], 1u);
+    const float from = static_cast<float>((rank + 2) % kRanks) + 1;
+    EXPECT_EQ(rows[0], from);
+    EXPECT_EQ(rows[1], 10 * from);
+    EXPECT_EQ(rkExpertsGetDropped(experts, &dropped, &count), rkSuccess);
+    EXPECT_EQ(count, rank == 0 ? 0u : 1u);
+    if (rank != 0) {
+      EXPECT_EQ(dropped[0], 1u);
+    }
+    for (float& x : rows) x *= static_cast<float>(rank) + 1;
+    EXPECT_EQ(rkExpertsCombine(experts, rows, weights, out), rkSuccess) << last_error();
+    EXPECT_EQ(out[1], 0.5F * token[1] * static_cast<float>((rank + 1) % kRanks + 1));
+    expect_refused(rkExpertsCombine(experts, rows, weights, out),
+                   "rkExpertsCombine: combine: no rows are out");
+    expect_refused(rkExpertsDispatch(experts, token, nullptr, 1, rows, 1), "indices is NULL");
+    expect_refused(rkExpertsGetCounts(experts, nullptr, &count), "counts is NULL");
+    expect_refused(rkExpertsGetDropped(experts, &dropped, nullptr), "count is NULL");
+    rkGroupStart();
+    expect_error(rkExpertsDispatch(experts, token, indices, 1, rows, 1), rkInvalidUsage,
+                 "a group is open; use experts outside of groups");
+    rkGroupEnd();
+    EXPECT_EQ(rkExpertsDestroy(experts), rkSuccess) << last_error();
+    expect_refused(rkExpertsDestroy(experts), "experts is no valid handle");
+    expect_refused(rkExpertsCreate(&experts, 4, 1, 2, rkFloat32, 0, comm),
+                   "experts is 4; allowed are multiples of 3");
+    return rkExpertsDestroy(nullptr);
+  }),
+             rkSuccess);
+}
+
 // --- Buckets
 
 TEST(C, BucketsReduceManyTensorsInFewCalls) {

@@ -13,14 +13,20 @@ import urllib.request
 
 import numpy
 import pytest
+import rankine
+from test_processes import processes  # noqa: F401
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[4] / "engine/api/python/examples"
 sys.path.insert(0, str(EXAMPLES))
+import row_parallel  # noqa: E402
 import scheduler  # noqa: E402
 import transformer  # noqa: E402
 
 SMALL = ["--steps", "3", "--width", "16", "--length", "8"]
 SERVER = ["--layers", "1", "--width", "64", "--vocabulary", "64", "--requests", "6", "--rate", "100", "--rounds", "1", "--json"]
+
+
+LAYER = "5f9d8815ef43c1c8"  # the hash of row_parallel.py's answers, on any machine
 
 
 def run(program, *arguments, code=0):
@@ -94,6 +100,29 @@ def test_refusals(arguments, says):
 
 def test_experts_are_divided_evenly():
     assert "ep is 4; allowed are divisors of 6" in run("experts.py", "--experts", "6", "--ep", "4", code=2).stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8])
+def test_a_row_parallel_layer_has_the_same_bits(team, processes, ranks):  # noqa: F811
+    def f(me):
+        found = [row_parallel.answers(me, fused=fused, transport=way) for fused in (True, False) for way in (None, "direct", "mailbox")]
+        for parts in (range(12), (slice(5), slice(5, 12))):  # tokens one by one, and two batches
+            tokens = [[part] if isinstance(part, int) else range(12)[part] for part in parts]
+            found.append(numpy.concatenate([row_parallel.answers(me, some) for some in tokens]))
+        return {row_parallel.hash_of(rows) for rows in found}
+
+    assert set().union(*team(ranks).run(f)) == {LAYER}
+    assert {row_parallel.hash_of(rows) for rows in processes(ranks, row_parallel.answers).values()} == {LAYER}
+
+
+def test_a_row_parallel_layer_refuses_what_would_change_its_bits(team):
+    def f(me):
+        me.set_options(order="tp_invariant")
+        with pytest.raises(rankine.InvalidArgument, match="ranks are 3; allowed are 1, 2, 4 and 8"):
+            me.all_reduce(numpy.ones(4, numpy.float32))
+
+    team(3).run(f)
+    assert run("row_parallel.py").stdout == "".join(f"{ranks} ranks: {LAYER}\n" for ranks in (1, 2, 4, 8))
 
 
 def numerical(f, x, by):

@@ -74,6 +74,27 @@ def reduce_by_a_function(me):
     return int(x[4])
 
 
+def through_experts(me):
+    draw = numpy.random.default_rng(me.rank)
+    x, weights = draw.standard_normal((30, 8), f32), draw.random((30, 2), f32)
+    indices = draw.integers(-1, 6, (30, 2), numpy.int32)
+    rows, out, want = numpy.empty((180, 8), f32), numpy.empty_like(x), numpy.zeros_like(x)
+    with rankine.Experts(me, 6, 8, "f32", choices=2, capacity=12) as layer:
+        for _ in range(2):
+            counts, first = layer.dispatch(x, indices, rows), 0
+            for i, count in enumerate(counts):
+                rows[first : first + count] *= me.rank * len(counts) + i + 1
+                first += count
+            layer.combine(rows[:first], out, weights)
+        kept = indices >= 0
+        kept.flat[layer.dropped] = False
+    for c in range(2):
+        want += numpy.where(kept[:, c], weights[:, c], f32(0))[:, None] * (x * (indices[:, c, None] + 1).astype(f32))
+    total = numpy.array([kept.sum(), sum(counts)])
+    me.all_reduce(total)
+    return bool((out == want).all()), max(counts), int(total[0] - total[1])
+
+
 def die(me):
     me.barrier()
     if me.rank == me.ranks - 1:
@@ -87,6 +108,36 @@ def test_calls_messages_and_groups(processes):
     assert processes(3, send_on) == {0: 2, 1: 0, 2: 1}
     assert processes(3, divide) == {0: 2, 1: 1, 2: 2}
     assert processes(3, reduce_by_a_function) == {0: 6, 1: 6, 2: 6}
+
+
+def test_tokens_go_to_experts_and_return(processes, team):
+    for told in (processes(3, through_experts), dict(enumerate(team(2).run(through_experts)))):
+        assert [same and most <= 12 and lost == 0 for same, most, lost in told.values()] == [True] * len(told)
+
+
+def test_wrong_tokens_are_named_on_all_ranks(team):
+    def f(me):
+        layer = rankine.Experts(me, 4, 2, "f32")
+        x, rows, one = numpy.ones((1, 2), f32), numpy.empty((4, 2), f32), numpy.int32([3])
+        with pytest.raises(ValueError, match="combine: no rows are out"):
+            layer.combine(rows, x)
+        with pytest.raises(ValueError, match="is 4; allowed are 0 to 3" if me.rank == 1 else "rank 1 has refused"):
+            layer.dispatch(x, one + me.rank, rows)
+        with pytest.raises(ValueError, match="rows of rank 1 has room for 1; 2 rows arrive: give more room"):
+            layer.dispatch(x, one, rows[:1])
+        with pytest.raises(ValueError, match="indices has elements of another type; allowed is i32"):
+            layer.dispatch(x, one.astype(numpy.int64), rows)
+        assert layer.dispatch(x, one, rows) == ([0, 2] if me.rank == 1 else [0, 0])
+        with pytest.raises(ValueError, match="weights has 8 bytes; allowed are 1 x 1 elements of f32"):
+            layer.combine(rows[: 2 * me.rank], x, numpy.ones(2, f32))
+        layer.combine(rows[: 2 * me.rank], x)
+        layer.close()
+        with pytest.raises(rankine.Error, match="the experts have been closed"):
+            layer.dispatch(x, one, rows)
+
+    team(2).run(f)
+    with pytest.raises(ValueError, match="experts is 3; allowed are multiples of 2"):
+        rankine.Team(2).run(lambda me: rankine.Experts(me, 3, 2, "f32"))
 
 
 def where(me):
