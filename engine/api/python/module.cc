@@ -14,12 +14,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -82,6 +90,16 @@ Ref taken_exception() {
   return Ref(value);
 }
 
+template <class Function>
+void find(Function& function, const char* name, void* library = RTLD_DEFAULT) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr) {
+    const char* const owner = library == RTLD_DEFAULT ? "Python" : "PyTorch";
+    PyErr_Format(PyExc_ImportError, "this %s has no %s()", owner, name);
+  }
+  check(function != nullptr);
+}
+
 // --- Calls of the engine
 
 class EngineCall;
@@ -96,6 +114,7 @@ struct Thread {
   bool is_light = true;           // all its calls may keep the GIL
   PyObject* buffers = nullptr;    // lists
   PyObject* callbacks = nullptr;  // objects with _take_raised()
+  PyObject* raised = nullptr;     // by an operator of PyTorch
 };
 thread_local constinit Thread this_thread;
 
@@ -111,6 +130,18 @@ auto take_gil(const Take& take) {
   }
 }
 
+// The GIL of a thread that may lack it.
+class Gil {
+ public:
+  Gil() : state_(take_gil([] { return PyGILState_Ensure(); })) {}
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(const Gil&) = delete;
+  Gil& operator=(const Gil&) = delete;
+
+ private:
+  const PyGILState_STATE state_;
+};
+
 // A call of the engine, from its construction to end().
 class EngineCall {
  public:
@@ -125,6 +156,14 @@ class EngineCall {
     }
     if (!is_light) gil_ = PyEval_SaveThread();
   }
+  // A call of a thread that may lack the GIL, and that Python may not know.
+  struct FromAnyThread {};
+  explicit EngineCall(FromAnyThread) : EngineCall(true) { is_from_any_thread_ = true; }
+  ~EngineCall() {
+    if (interrupt_ == nullptr) return;
+    const Gil gil;
+    interrupt_.reset();
+  }
   EngineCall(const EngineCall&) = delete;
   EngineCall& operator=(const EngineCall&) = delete;
 
@@ -132,7 +171,7 @@ class EngineCall {
     if (gil_ != nullptr) restore_gil();
     thread_.call = outer_;
     code_ = code;
-    return code == rkSuccess;
+    return code == rkSuccess && interrupt_ == nullptr;
   }
   // Returns None, or raises the error of the call. `callbacks`: a sequence, or nullptr.
   Ref result(PyObject* callbacks = nullptr) const {
@@ -150,21 +189,31 @@ class EngineCall {
   // Called when the call waits for some microseconds, and then every 50 ms. Returns true if a
   // signal handler has raised; Python runs handlers on the main thread only.
   bool waits() {
+    const bool lacks_gil = gil_ != nullptr || is_from_any_thread_;
+    if (lacks_gil && syscall(SYS_gettid) != getpid()) return false;
+    if (is_from_any_thread_) {
+      const Gil gil;
+      return has_raised();
+    }
     bool raised = false;
-    if (gil_ != nullptr) {
-      if (syscall(SYS_gettid) != getpid()) return false;
+    if (lacks_gil) {
       restore_gil();
-      raised = PyErr_CheckSignals() != 0;
-      if (raised) interrupt_ = taken_exception();
+      raised = has_raised();
     }
     gil_ = PyEval_SaveThread();
     return raised;
+  }
+  bool has_raised() {
+    if (PyErr_CheckSignals() == 0) return false;
+    interrupt_ = taken_exception();
+    return true;
   }
 
   Thread& thread_;
   EngineCall* const outer_;
   PyThreadState* gil_ = nullptr;  // nullptr: this thread has the GIL
   rkResult_t code_ = rkSuccess;
+  bool is_from_any_thread_ = false;
   Ref interrupt_;
 };
 
@@ -1008,15 +1057,10 @@ Ref memory(void* address, Py_ssize_t bytes) {
 // Calls a function with numbers, from a thread that may lack the GIL. The function returns a
 // rkRedFunction_t's or rkRowFunction_t's result, and keeps its exceptions.
 int call_back(void* function, std::size_t a, std::size_t b, std::size_t c) {
-  const PyGILState_STATE gil = take_gil([] { return PyGILState_Ensure(); });
-  int failed = 1;
-  {
-    const Ref result(PyObject_CallFunction(static_cast<PyObject*>(function), "nnn", a, b, c));
-    if (result == nullptr) PyErr_WriteUnraisable(static_cast<PyObject*>(function));
-    if (result != nullptr && PyLong_AsLong(result.get()) == 0) failed = 0;
-  }
-  PyGILState_Release(gil);
-  return failed;
+  const Gil gil;
+  const Ref result(PyObject_CallFunction(static_cast<PyObject*>(function), "nnn", a, b, c));
+  if (result == nullptr) PyErr_WriteUnraisable(static_cast<PyObject*>(function));
+  return result != nullptr && PyLong_AsLong(result.get()) == 0 ? 0 : 1;
 }
 
 std::size_t as_number(const void* address) { return reinterpret_cast<std::size_t>(address); }
@@ -1148,6 +1192,467 @@ Ref collect(int is_prepared, PyObject* called, PyObject* arguments, PyObject* op
                            truth(thread.is_small), truth(thread.is_light)));
 }
 
+// --- Groups of PyTorch and their operators, torch.ops.rankine
+
+// The right to make a call of a group's member. It can be taken without the GIL, by any thread.
+struct Turn {
+  ~Turn() { PyThread_free_lock(lock); }
+  bool take(PY_TIMEOUT_T microseconds) {
+    return PyThread_acquire_lock_timed(lock, microseconds, 0) == PY_LOCK_ACQUIRED;
+  }
+  // Takes the turn for a call with default options. Returns false if other calls come first.
+  bool take_for_plain_call() {
+    if (queued.load(std::memory_order_relaxed) != 0 || !take(0)) return false;
+    if (is_plain) {
+      submitted.fetch_add(1, std::memory_order_relaxed);
+      return true;
+    }
+    PyThread_release_lock(lock);
+    return false;
+  }
+
+  PyThread_type_lock lock = PyThread_allocate_lock();
+  bool is_plain = true;  // guarded by lock: the member's call options are the defaults
+  // Relaxed: queue_turn() adds on the thread that submits a call, and take_for_plain_call() loads
+  // on the same thread; calls of several threads have no order.
+  std::atomic<int> queued = 0;
+  // Relaxed, a count: take_for_plain_call() adds, submitted_calls() loads.
+  std::atomic<long long> submitted = 0;
+  rkComm_t comm = nullptr;
+  int ranks = 0;
+};
+
+// The groups of this process by their names, for threads that may lack the GIL; they may run until
+// the process has ended, so nothing is destroyed.
+std::mutex turns_mutex;
+auto& turns = *new std::map<std::string, std::shared_ptr<Turn>, std::less<>>;
+
+// rankine._engine.Turn(group_name, comm, ranks).
+struct TurnObject {
+  PyObject head;
+  std::shared_ptr<Turn> turn;
+};
+
+Turn& turn_of(PyObject* self) { return *reinterpret_cast<TurnObject*>(self)->turn; }
+
+PyObject* make_turn(PyTypeObject* type, PyObject* args, PyObject*) try {
+  const char* name = nullptr;
+  Ref self = own(PyType_GenericAlloc(type, 0));
+  auto& turn = *new (&reinterpret_cast<TurnObject*>(self.get())->turn) std::shared_ptr<Turn>;
+  turn = std::make_shared<Turn>();
+  unsigned long long comm = 0;
+  check(PyArg_ParseTuple(args, "sKi", &name, &comm, &turn->ranks));
+  turn->comm = reinterpret_cast<rkComm_t>(comm);
+  const std::lock_guard lock(turns_mutex);
+  turns.insert_or_assign(name, turn);
+  return self.release();
+} catch (const Raised&) {
+  return nullptr;
+}
+void free_turn(PyObject* self) {
+  auto* const object = reinterpret_cast<TurnObject*>(self);
+  PyTypeObject* const type = Py_TYPE(self);
+  {
+    const std::lock_guard lock(turns_mutex);
+    std::erase_if(turns, [&](const auto& each) { return each.second == object->turn; });
+  }
+  object->turn.~shared_ptr();
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+// Takes the turn; waits at most so many microseconds. Returns whether it was taken.
+PyObject* take_turn(PyObject* self, PyObject* microseconds) {
+  Turn& turn = turn_of(self);
+  bool taken = turn.take(0);
+  const long long limit = taken ? 0 : PyLong_AsLongLong(microseconds);
+  if (limit != 0) {
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    PyThreadState* const gil = PyEval_SaveThread();
+    taken = turn.take(limit);
+    PyEval_RestoreThread(gil);
+  }
+  return PyBool_FromLong(taken);
+}
+PyObject* release_turn(PyObject* self, PyObject*) {
+  PyThread_release_lock(turn_of(self).lock);
+  return new_ref(Py_None).release();
+}
+// Adds to the number of queued calls.
+PyObject* queue_turn(PyObject* self, PyObject* number) {
+  turn_of(self).queued.fetch_add(static_cast<int>(PyLong_AsLong(number)),
+                                 std::memory_order_relaxed);
+  return PyErr_Occurred() != nullptr ? nullptr : new_ref(Py_None).release();
+}
+PyObject* is_plain(PyObject* self, void*) { return PyBool_FromLong(turn_of(self).is_plain); }
+int set_plain(PyObject* self, PyObject* value, void*) {
+  turn_of(self).is_plain = value == Py_True;
+  return 0;
+}
+PyObject* submitted_calls(PyObject* self, void*) {
+  return PyLong_FromLongLong(turn_of(self).submitted.load(std::memory_order_relaxed));
+}
+
+// Calls a tensor's method, or reads its attribute if `called` is false.
+Ref asked(PyObject* tensor, PyObject* name, bool called = true) {
+  return own(called ? PyObject_CallMethodObjArgs(tensor, name, nullptr)
+                    : PyObject_GetAttr(tensor, name));
+}
+// Reduces a tensor of PyTorch in place. Arguments: the tensor, its type's number, the operation's.
+// Returns False, with no effect, if the tensor must be checked or other calls come first.
+PyObject* all_reduce_tensor(PyObject* self, PyObject* const* args, Py_ssize_t n) try {
+  static PyObject* const is_cpu = PyUnicode_InternFromString("is_cpu");
+  static PyObject* const is_contiguous = PyUnicode_InternFromString("is_contiguous");
+  static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
+  static PyObject* const data_ptr = PyUnicode_InternFromString("data_ptr");
+  static PyObject* const numel = PyUnicode_InternFromString("numel");
+  check_count(n, 3);
+  PyObject* const x = args[0];
+  const int type = read_int("type", args[1]), op = read_int("op", args[2]);
+  Turn& turn = turn_of(self);
+  if (kTypes[type].kind == 'c' || asked(x, is_cpu, false).get() != Py_True ||
+      asked(x, is_contiguous).get() != Py_True || asked(x, is_neg).get() != Py_False) {
+    return new_ref(Py_False).release();
+  }
+  void* const address = PyLong_AsVoidPtr(asked(x, data_ptr).get());
+  const Py_ssize_t count = PyLong_AsSsize_t(asked(x, numel).get());
+  check(PyErr_Occurred() == nullptr);
+  if (!turn.take_for_plain_call()) return new_ref(Py_False).release();
+  EngineCall call(count * kTypes[type].bytes <= kSmallBytes);
+  call.end(rkAllReduce(address, address, static_cast<std::size_t>(count),
+                       static_cast<rkDataType_t>(type), static_cast<rkRedOp_t>(op), turn.comm));
+  PyThread_release_lock(turn.lock);
+  call.result();
+  return new_ref(Py_True).release();
+} catch (const Raised&) {
+  return nullptr;
+}
+
+PyMethodDef turn_methods[] = {method("all_reduce", all_reduce_tensor),
+                              {"take", take_turn, METH_O, nullptr},
+                              {"release", release_turn, METH_NOARGS, nullptr},
+                              {"queue", queue_turn, METH_O, nullptr},
+                              {}};
+PyGetSetDef turn_fields[] = {{"is_plain", is_plain, set_plain, nullptr, nullptr},
+                             {"submitted", submitted_calls, nullptr, nullptr, nullptr},
+                             {}};
+PyType_Slot turn_slots[] = {{Py_tp_new, reinterpret_cast<void*>(make_turn)},
+                            {Py_tp_dealloc, reinterpret_cast<void*>(free_turn)},
+                            {Py_tp_methods, turn_methods},
+                            {Py_tp_getset, turn_fields},
+                            {0, nullptr}};
+PyType_Spec turn_spec = {"rankine._engine.Turn", sizeof(TurnObject), 0, Py_TPFLAGS_DEFAULT,
+                         turn_slots};
+
+// Functions of PyTorch's stable ABI, in every version since 2.10. They return 0 on success.
+using Handle = struct Opaque*;  // of a tensor, text or library
+using Kernel = void (*)(std::uint64_t*, std::uint64_t, std::uint64_t);
+// clang-format off
+#define TORCH(F) \
+  F(void, aoti_torch_check, bool, const char*, const char*, std::uint32_t, const char*) \
+  F(int, aoti_torch_copy_, Handle, Handle, std::int32_t) \
+  F(int, aoti_torch_delete_tensor_object, Handle) \
+  F(std::int32_t, aoti_torch_device_type_cpu) \
+  F(std::size_t, aoti_torch_dtype_element_size, std::int32_t) \
+  F(int, aoti_torch_empty_strided, std::int64_t, const std::int64_t*, const std::int64_t*, std::int32_t, std::int32_t, std::int32_t, Handle*) \
+  F(int, aoti_torch_get_dim, Handle, std::int64_t*) \
+  F(int, aoti_torch_get_dtype, Handle, std::int32_t*) \
+  F(int, aoti_torch_get_numel, Handle, std::int64_t*) \
+  F(int, aoti_torch_get_sizes, Handle, std::int64_t**) \
+  F(int, aoti_torch_get_strides, Handle, std::int64_t**) \
+  F(int, aoti_torch_is_contiguous, Handle, bool*) \
+  F(int, aoti_torch_library_impl, Handle, const char*, Kernel) \
+  F(int, aoti_torch_library_init_impl, const char*, const char*, const char*, std::uint32_t, Handle*) \
+  F(int, torch_delete_string, Handle) \
+  F(int, torch_get_mutable_data_ptr, Handle, void**) \
+  F(int, torch_string_c_str, Handle, const char**)
+struct Torch {
+#define F(result, name, ...) result (*name)(__VA_ARGS__);
+  TORCH(F)
+#undef F
+  std::int8_t types[128];  // the engine's numbers of types by PyTorch's; -1: none
+  PyObject* complete;      // rankine._torch_operators._complete()
+} torch;
+// clang-format on
+
+void need(int code) {
+  if (code == 0) [[likely]]
+    return;
+  torch.aoti_torch_check(
+      false, "", "", 0,
+      "an operator of rankine needs dense tensors and memory for them; PyTorch's "
+      "log has the reason");
+}
+
+struct DeleteTensor {
+  void operator()(Handle handle) const { torch.aoti_torch_delete_tensor_object(handle); }
+};
+struct DeleteText {
+  void operator()(Handle handle) const { torch.torch_delete_string(handle); }
+};
+using TorchTensor = std::unique_ptr<Opaque, DeleteTensor>;
+
+// An argument that is a text.
+class TorchText {
+ public:
+  explicit TorchText(std::uint64_t argument) : handle_(reinterpret_cast<Handle>(argument)) {
+    need(torch.torch_string_c_str(handle_.get(), &text_));
+  }
+  const char* get() const { return text_; }
+
+ private:
+  std::unique_ptr<Opaque, DeleteText> handle_;
+  const char* text_ = nullptr;
+};
+
+enum class Operator { all_reduce_, broadcast_, all_reduce, all_gather, reduce_scatter, all_to_all };
+constexpr const char* kOperators[] = {"all_reduce_", "broadcast_",     "all_reduce",
+                                      "all_gather",  "reduce_scatter", "all_to_all"};
+
+// A call of an operator, by a thread that may lack the GIL.
+class OperatorCall {
+ public:
+  // Takes the arguments: x, the operation or the root if the operator has one, the group's name.
+  OperatorCall(Operator which, const std::uint64_t* arguments, std::uint64_t count)
+      : which_(which), x_(reinterpret_cast<Handle>(arguments[0])), group_(arguments[count - 1]) {
+    if (reduces()) {
+      op_text_.emplace(arguments[1]);
+      while (op_ < rkNumOps && std::strcmp(kOperations[op_], op_text_->get()) != 0) ++op_;
+    } else if (which_ == Operator::broadcast_) {
+      root_ = static_cast<std::int64_t>(arguments[1]);
+    }
+    need(torch.aoti_torch_get_dtype(x_.get(), &dtype_));
+    need(torch.aoti_torch_get_dim(x_.get(), &dimensions_));
+    need(torch.aoti_torch_get_sizes(x_.get(), &sizes_));
+    need(torch.aoti_torch_is_contiguous(x_.get(), &is_contiguous_));
+  }
+
+  // Returns the result, or raises an error of PyTorch; call_operator() replaces it.
+  Handle run() {
+    const std::shared_ptr<Turn> turn = found_turn();
+    if (turn != nullptr) prepare(*turn);
+    if (!is_valid_ || !run_at_once(*turn)) run_by_python();
+    if (!error_.empty()) torch.aoti_torch_check(false, name(), "rankine", 0, error_.c_str());
+    return out_.release();
+  }
+
+  // As run_at_once(), with the GIL and in the caller's turn.
+  Ref run_in_turn() {
+    if (!is_valid_) ask("fail", "is", int{rkInternalError}, "an operator's argument is invalid");
+    EngineCall call(count_ * bytes_ <= kSmallBytes);
+    call.end(call_engine());
+    return call.result();
+  }
+
+ private:
+  const char* name() const { return kOperators[static_cast<int>(which_)]; }
+  bool is(Operator one) const { return which_ == one; }
+  bool is_in_place() const { return is(Operator::all_reduce_) || is(Operator::broadcast_); }
+  bool reduces() const {
+    return is(Operator::all_reduce_) || is(Operator::all_reduce) || is(Operator::reduce_scatter);
+  }
+
+  std::shared_ptr<Turn> found_turn() const {
+    const std::lock_guard lock(turns_mutex);
+    const auto found = turns.find(std::string_view(group_.get()));
+    return found == turns.end() ? nullptr : found->second;
+  }
+
+  // Checks the arguments, and makes the result.
+  void prepare(const Turn& turn) {
+    need(torch.aoti_torch_get_numel(x_.get(), &count_));
+    const bool is_known =
+        static_cast<std::uint32_t>(dtype_) < std::size(torch.types) && torch.types[dtype_] >= 0;
+    if (is_known) {
+      type_ = static_cast<rkDataType_t>(torch.types[dtype_]);
+      bytes_ = kTypes[type_].bytes;
+    } else {
+      count_ *= static_cast<std::int64_t>(torch.aoti_torch_dtype_element_size(dtype_));
+    }
+    comm_ = turn.comm;
+    ranks_ = turn.ranks;
+    const bool divides = is(Operator::reduce_scatter) || is(Operator::all_to_all);
+    is_valid_ = (is_contiguous_ || !is_in_place()) && 0 <= root_ && root_ < ranks_ &&
+                (!reduces() || (is_known && op_ < rkNumOps)) &&
+                (!divides || (dimensions_ > 0 && sizes_[0] % ranks_ == 0));
+    if (!is_valid_) return;
+    if (!is_in_place()) {
+      std::vector<std::int64_t> out(sizes_, sizes_ + dimensions_);
+      if (!is_contiguous_) {
+        TorchTensor copy = made(out, dtype_);
+        need(torch.aoti_torch_copy_(copy.get(), x_.get(), 0));
+        x_ = std::move(copy);
+      }
+      if (is(Operator::all_gather)) {
+        if (out.empty()) out.push_back(1);
+        out[0] *= ranks_;
+      } else if (is(Operator::reduce_scatter)) {
+        out[0] /= ranks_;
+      }
+      out_ = made(out, dtype_);
+    }
+    need(torch.torch_get_mutable_data_ptr(x_.get(), &in_));
+    need(torch.torch_get_mutable_data_ptr(is_in_place() ? x_.get() : out_.get(), &result_));
+  }
+  static TorchTensor made(const std::vector<std::int64_t>& sizes, std::int32_t dtype) {
+    std::vector<std::int64_t> strides(sizes.size(), 1);
+    for (std::size_t i = sizes.size(); i-- > 1;) {
+      strides[i - 1] = strides[i] * std::max<std::int64_t>(sizes[i], 1);
+    }
+    Handle tensor = nullptr;
+    need(torch.aoti_torch_empty_strided(static_cast<std::int64_t>(sizes.size()), sizes.data(),
+                                        strides.data(), dtype, torch.aoti_torch_device_type_cpu(),
+                                        0, &tensor));
+    return TorchTensor(tensor);
+  }
+
+  rkResult_t call_engine() const {
+    const auto count = static_cast<std::size_t>(count_),
+               block = count / static_cast<std::size_t>(ranks_);
+    const auto op = static_cast<rkRedOp_t>(op_);
+    switch (which_) {
+      case Operator::all_reduce_:
+      case Operator::all_reduce:
+        return rkAllReduce(in_, result_, count, type_, op, comm_);
+      case Operator::broadcast_:
+        return rkBcast(in_, count, type_, static_cast<int>(root_), comm_);
+      case Operator::all_gather:
+        return rkAllGather(in_, result_, count, type_, comm_);
+      case Operator::reduce_scatter:
+        return rkReduceScatter(in_, result_, block, type_, op, comm_);
+      case Operator::all_to_all:
+        return rkAllToAll(in_, result_, block, type_, comm_);
+    }
+    return rkInternalError;
+  }
+
+  // Without the GIL, if no other call is under way or queued. Returns false if one is.
+  bool run_at_once(Turn& turn) {
+    if (!turn.take_for_plain_call()) return false;
+    EngineCall call{EngineCall::FromAnyThread()};
+    const bool is_fine = call.end(call_engine());
+    PyThread_release_lock(turn.lock);
+    if (!is_fine) with_python([&] { call.result(); });
+    return true;
+  }
+  // After the queued calls. Raises the errors of arguments.
+  void run_by_python() {
+    with_python([&] {
+      static PyMethodDef run = {"run", run_operator, METH_NOARGS, nullptr};
+      const Ref self = own(PyCapsule_New(this, nullptr, nullptr));
+      const Ref function = own(PyCFunction_New(&run, self.get()));
+      std::int64_t* strides = nullptr;
+      need(torch.aoti_torch_get_strides(x_.get(), &strides));
+      const Ref shape = own(PyList_New(0)), steps = own(PyList_New(0));
+      for (std::int64_t i = 0; i < dimensions_; ++i) {
+        check(PyList_Append(shape.get(), own(PyLong_FromLongLong(sizes_[i])).get()) == 0);
+        check(PyList_Append(steps.get(), own(PyLong_FromLongLong(strides[i])).get()) == 0);
+      }
+      own(PyObject_CallFunction(torch.complete, "sszLOOiiO", name(), group_.get(),
+                                op_text_ ? op_text_->get() : nullptr, root_, shape.get(),
+                                steps.get(), int{is_contiguous_}, dtype_, function.get()));
+    });
+  }
+  static PyObject* run_operator(PyObject* self, PyObject*) try {
+    return static_cast<OperatorCall*>(PyCapsule_GetPointer(self, nullptr))->run_in_turn().release();
+  } catch (const Raised&) {
+    return nullptr;
+  }
+  // Keeps the exception that `run` raises for call_operator().
+  template <class Run>
+  void with_python(const Run& run) {
+    const Gil gil;
+    try {
+      run();
+    } catch (const Raised&) {
+      Ref raised = taken_exception();
+      const Ref text(PyObject_Str(raised.get()));
+      const char* words = "";
+      if (text == nullptr || !PyArg_Parse(text.get(), "s", &words)) PyErr_Clear();
+      error_ = *words == 0 ? "interrupted" : words;
+      Ref(std::exchange(this_thread.raised, raised.release()));
+    }
+  }
+
+  const Operator which_;
+  TorchTensor x_, out_;
+  TorchText group_;
+  std::optional<TorchText> op_text_;
+  std::int32_t dtype_ = 0;
+  std::int64_t dimensions_ = 0, *sizes_ = nullptr;
+  bool is_contiguous_ = false;
+  std::int64_t root_ = 0, count_ = 0, bytes_ = 1;
+  int op_ = 0, ranks_ = 1;
+  rkDataType_t type_ = rkUint8;
+  rkComm_t comm_ = nullptr;
+  void *in_ = nullptr, *result_ = nullptr;
+  bool is_valid_ = false;
+  std::string error_;
+};
+
+template <Operator which>
+void operate(std::uint64_t* stack, std::uint64_t inputs, std::uint64_t outputs) {
+  Handle const out = OperatorCall(which, stack, inputs).run();
+  if (outputs > 0) stack[0] = reinterpret_cast<std::uint64_t>(out);
+}
+
+// Calls a function of PyTorch that calls an operator. Raises the operator's exception in place of
+// PyTorch's, which has only its text.
+PyObject* call_operator(PyObject* function, PyObject* arguments, PyObject* options) {
+  Ref(std::exchange(this_thread.raised, nullptr));  // of a call that C++ has made
+  PyObject* const result = PyObject_Call(function, arguments, options);
+  const Ref raised(result == nullptr ? std::exchange(this_thread.raised, nullptr) : nullptr);
+  if (raised != nullptr)
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.get())), raised.get());
+  return result;
+}
+Ref raising(PyObject* function) {
+  static PyMethodDef method = {
+      "call_operator", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call_operator)),
+      METH_VARARGS | METH_KEYWORDS, nullptr};
+  return own(PyCFunction_New(&method, function));
+}
+
+// Registers the operators' kernels. `types`: the engine's numbers of types, or -1, by PyTorch's
+// names. Returns the names by PyTorch's numbers.
+Ref register_operators(PyObject* types, PyObject* complete) {
+  void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) {
+    PyErr_SetString(PyExc_ImportError, "libtorch_cpu.so is not loaded; import torch first");
+    throw Raised();
+  }
+#define F(result, name, ...) find(torch.name, #name, library);
+  TORCH(F)
+#undef F
+  Ref names = own(PyDict_New());
+  std::fill(std::begin(torch.types), std::end(torch.types), -1);
+  PyObject *name = nullptr, *number = nullptr;
+  for (Py_ssize_t i = 0; PyDict_Next(types, &i, &name, &number) != 0;) {
+    const int ours = static_cast<int>(PyLong_AsLong(number));
+    const Ref getter = own(PyUnicode_FromFormat("aoti_torch_dtype_%U", name));
+    const char* symbol = nullptr;
+    check(PyArg_Parse(getter.get(), "s", &symbol));
+    std::int32_t (*theirs)() = nullptr;
+    try {
+      find(theirs, symbol, library);
+    } catch (const Raised&) {
+      if (ours >= 0) throw;
+      PyErr_Clear();
+      continue;
+    }
+    if (ours >= 0) torch.types[theirs() % std::size(torch.types)] = static_cast<std::int8_t>(ours);
+    check(PyDict_SetItem(names.get(), own(PyLong_FromLong(theirs())).get(), name) == 0);
+  }
+  torch.complete = new_ref(complete).release();
+  Handle impl = nullptr;  // kept until the process ends
+  need(torch.aoti_torch_library_init_impl("rankine", "CPU", "rankine", 0, &impl));
+  const auto add = [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (need(torch.aoti_torch_library_impl(impl, kOperators[i], operate<Operator{i}>)), ...);
+  };
+  add(std::make_index_sequence<std::size(kOperators)>());
+  return names;
+}
+
 // --- The module
 
 // clang-format off
@@ -1163,7 +1668,7 @@ PyMethodDef functions[] = {
     F(rkRedOpDestroy), F(rkRequestFree), F(rkRequestGetOrders), F(rkRequestStart), F(rkRequestTest),
     F(rkRequestWait), F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue),
     F(create_operation), F(create_row_function), F(flight_record), F(group_end), F(group_start),
-    F(is_in_group), F(keep), F(make_ranks), F(memory), F(set_options),
+    F(is_in_group), F(keep), F(make_ranks), F(memory), F(raising), F(register_operators), F(set_options),
     method("start_small", wrapped<rkRequestStart, true>),
     method("wait_alone", wrapped<rkRequestWait, true>),
 #define B(name) method(#name, on_bytes<name>)
@@ -1191,13 +1696,6 @@ void add(PyObject* module, const char* name, PyObject* value) {
 void add_number(PyObject* numbers, const char* name, int number) {
   check(PyDict_SetItemString(numbers, name, own(PyLong_FromLong(number)).get()) == 0);
 }
-template <class Function>
-void find(Function& function, const char* name) {
-  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
-  if (function == nullptr) PyErr_Format(PyExc_ImportError, "this Python has no %s()", name);
-  check(function != nullptr);
-}
-
 void fill(PyObject* module) {
   find(get_buffer, "PyObject_GetBuffer");
   find(release_buffer, "PyBuffer_Release");
@@ -1206,6 +1704,7 @@ void fill(PyObject* module) {
   buffer_type = reinterpret_cast<PyTypeObject*>(type);
   add(module, "Buffer", type);
   add(module, "Rank", PyType_FromSpec(&rank_spec));
+  add(module, "Turn", PyType_FromSpec(&turn_spec));
   add(module, "TYPES", type_numbers = PyDict_New());
   add(module, "OPERATIONS", operation_numbers = PyDict_New());
   PyObject* const bytes = PyDict_New();

@@ -106,15 +106,16 @@ class Calls:
     """Executes calls in order, on the thread that waits for them; a helper thread executes calls
     that no thread waits for.
 
-    A member is used by one thread at a time, which holds the turn. Messages are started in order, and
+    A member is used by one thread at a time, which holds the turn; operators of the group ``name``
+    take it without this class if no call is queued and the options are the default's. Messages are started in order, and
     are then in flight beside each other and beside collectives. A forked child can only drop it.
     """
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Member, name: str) -> None:
         self.telling = threading.Lock()  # guards the futures of the calls
+        self.turn = _engine.Turn(name, member._handle, member.ranks)
         self._member = member
         self._process = os.getpid()
-        self._turn = threading.Lock()
         self._queue: collections.deque[Call] = collections.deque()
         self._under_way: list[Call] = []  # messages; used by the thread that has the turn
         self._waiters: list[None] = []  # one element per waiting thread
@@ -126,13 +127,13 @@ class Calls:
     def run(self, run: Callable[[], object], timeout: float | None) -> None:
         """Executes all queued calls, then ``run``, on this thread."""
         self._check()
-        turn = self._turn
-        if self._queue or not turn.acquire(False):
+        turn = self.turn
+        if self._queue or not turn.take(0):
             self._waiters.append(None)
             try:
                 while self._queue:
                     self._step(None)
-                turn.acquire()
+                self._take_turn()
             finally:
                 self._waiters.pop()
         try:
@@ -142,9 +143,14 @@ class Calls:
         finally:
             turn.release()
 
+    def _take_turn(self) -> None:
+        while not self.turn.take(20_000):  # Python runs signal handlers between the waits
+            pass
+
     def submit(self, call: Call) -> Call:
         """Queues a call. The helper executes it unless a thread waits for it sooner."""
         self._check()
+        self.turn.queue(1)
         self._queue.append(call)
         if self._helper is None:
             self._start_helper()
@@ -174,6 +180,7 @@ class Calls:
         if os.getpid() != self._process or self._closing is not None or sys.is_finalizing():
             return
         self._closing = time.monotonic()
+        self.turn.queue(1)  # operators find the group closed
         if self._helper is None:
             while self._queue or self._under_way:
                 self._step(None)
@@ -207,12 +214,13 @@ class Calls:
                 time.sleep(0.001)  # the waiting threads make the calls
             else:
                 self._step(None)
-        with self._turn:
-            self._member.close()
+        self._take_turn()
+        self._member.close()
+        self.turn.release()
 
     def _step(self, wanted: Call | None) -> None:
         """Takes the turn, and executes the next call or waits a short time for messages."""
-        while not self._turn.acquire(timeout=0.002):
+        while not self.turn.take(2_000):
             if wanted is not None and wanted._done:
                 return
         ended: list[Call] = []
@@ -220,11 +228,12 @@ class Calls:
             if wanted is not None and wanted._done:
                 return
             if self._queue:
+                self.turn.queue(-1)
                 self._make(self._queue.popleft(), ended)
             else:
                 self._look_at_messages(wanted, ended)
         finally:
-            self._turn.release()
+            self.turn.release()
             for call in ended:  # may call functions of the user
                 call._tell()
 
@@ -281,3 +290,4 @@ class Calls:
     def _set_options(self, timeout: float | None, tag: int) -> None:
         self._member.set_options(timeout=timeout, tag=tag)
         self._options = (timeout, tag)
+        self.turn.is_plain = self._options == (None, 0)

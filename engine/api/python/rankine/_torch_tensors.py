@@ -17,7 +17,7 @@ _NAMES = {
     "uint8": "u8", "int32": "i32", "uint32": "u32", "int64": "i64", "uint64": "u64", "bool": "b8",
     "complex64": "c64", "complex128": "c128", "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2",
 }  # fmt: skip
-_TYPES = {getattr(torch, name): (TYPES[ours], BYTES[ours]) for name, ours in _NAMES.items() if hasattr(torch, name)}
+TYPE_NUMBERS = {getattr(torch, name): (TYPES[ours], BYTES[ours]) for name, ours in _NAMES.items() if hasattr(torch, name)}
 Tensors = Sequence[torch.Tensor]
 
 
@@ -32,7 +32,7 @@ class Elements:
         dtype = tensor.dtype
         if dtype.is_complex and tensor.is_conj() or tensor.is_neg():
             _refuse_tensor(tensor, argument)
-        form = _TYPES.get(dtype)
+        form = TYPE_NUMBERS.get(dtype)
         self.address, self.count = tensor.data_ptr(), tensor.numel()
         if form is None:
             self.count *= tensor.element_size()
@@ -47,15 +47,22 @@ def _refuse_tensor(tensor: torch.Tensor, argument: str) -> NoReturn:
     if not tensor.is_cpu:
         refuse(f"{argument} is on {tensor.device}; allowed are tensors on the CPU")
     if not tensor.is_contiguous():
-        shape = f"sizes {list(tensor.shape)}, strides {list(tensor.stride())}"
-        refuse(f"{argument} has gaps or another order ({shape}); allowed are contiguous tensors")
+        refuse_gaps(argument, tensor.shape, tensor.stride())
     refuse(f"{argument} is a conjugate or negative view; allowed are tensors with their values in memory (resolve_conj, resolve_neg)")
+
+
+def refuse_gaps(argument: str, shape: Sequence[int], strides: Sequence[int]) -> NoReturn:
+    refuse(f"{argument} has gaps or another order (sizes {list(shape)}, strides {list(strides)}); allowed are contiguous tensors")
+
+
+def check_summands(argument: str, dtype: object) -> None:
+    if dtype not in TYPE_NUMBERS:
+        refuse(f"{argument} is of {dtype}; reduced are {', '.join(map(str, TYPE_NUMBERS))}")
 
 
 def summands(tensor: torch.Tensor, argument: str) -> Elements:
     elements = Elements(tensor, argument)
-    if tensor.dtype not in _TYPES:
-        refuse(f"{argument} is of {tensor.dtype}; reduced are {', '.join(map(str, _TYPES))}")
+    check_summands(argument, tensor.dtype)
     return elements
 
 

@@ -56,11 +56,12 @@ class DeviceCommunicator:
         name = f"rankine.device/{unique_name}/{'-'.join(map(str, self.ranks))}/{number[0]}"
         store = distributed.PrefixStore(name, distributed.distributed_c10d._get_default_store())
         timeout = datetime.timedelta(minutes=30)
-        self._group: Any = ProcessGroup(store, self.rank_in_group, self.world_size, timeout)
+        self._name = name
+        self._group: Any = ProcessGroup(store, self.rank_in_group, self.world_size, timeout, name)
 
     def all_reduce(self, input_: torch.Tensor) -> torch.Tensor:
         """The sum of all ranks' tensors, in place."""
-        self._group.allreduce([input_], _blocking(c10d.AllreduceOptions()))
+        torch.ops.rankine.all_reduce_(input_, "sum", self._name)
         return input_
 
     def gather(self, input_: torch.Tensor, dst: int = 0, dim: int = -1) -> torch.Tensor | None:
@@ -79,9 +80,8 @@ class DeviceCommunicator:
     def all_gather(self, input_: torch.Tensor, dim: int = -1) -> torch.Tensor:
         """Returns all ranks' tensors, concatenated in rank order along ``dim``, on every rank."""
         dim = self._dimension(input_, dim)
-        parts = input_.new_empty((self.world_size, *input_.shape))
-        self._group._allgather_base(parts, input_, _blocking(c10d.AllgatherOptions()))
-        return self._along(parts, dim)
+        parts = torch.ops.rankine.all_gather(input_, self._name)
+        return self._along(parts.view(self.world_size, *input_.shape), dim)
 
     def send_tensor_dict(self, tensor_dict: dict[str, torch.Tensor], dst: int) -> None:
         """Sends tensors to one rank, which calls recv_tensor_dict(). Keys are strings, and values

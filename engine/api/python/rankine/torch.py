@@ -41,7 +41,7 @@ from rankine._operations import PreMulSum
 from rankine._teams import Communicator
 from rankine._torch_calls import Call, Calls
 from rankine._torch_tensors import (
-    Elements, Row, Tensors, blocks, check_sizes, none_away_from_root, only, pairs, rank_of, sizes, summands,
+    TYPE_NUMBERS, Elements, Row, Tensors, blocks, check_sizes, none_away_from_root, only, pairs, rank_of, sizes, summands,
 )
 
 try:
@@ -55,7 +55,7 @@ _OPERATIONS = {
     "SUM": "sum", "AVG": "avg", "PRODUCT": "prod", "MIN": "min", "MAX": "max", "BAND": "band",
     "BOR": "bor", "BXOR": "bxor",
 }  # fmt: skip
-_NUMBERS = {getattr(distributed.ReduceOp, name): OPERATIONS[ours] for name, ours in _OPERATIONS.items()}
+_NUMBERS = {distributed.ReduceOp(getattr(distributed.ReduceOp, name)): OPERATIONS[ours] for name, ours in _OPERATIONS.items()}
 
 
 def _seconds(timeout: datetime.timedelta) -> float:
@@ -117,7 +117,7 @@ class ProcessGroup(_Base):
         member = meet(store, rank, size, timeout).join(rank)
         self._comm = member._handle
         self._member = member
-        self._calls = Calls(member)
+        self._calls = Calls(member, name)
         self._submitted = 0
         self._limit: float | None = None  # of calls without a timeout; None: the group's
         _torch_operators.add_group(name, self)
@@ -165,7 +165,7 @@ class ProcessGroup(_Base):
 
     def _get_sequence_number_for_group(self) -> int:
         """The number of collectives that this rank has submitted."""
-        return self._submitted
+        return self._submitted + self._calls.turn.submitted
 
     def _set_sequence_number_for_group(self) -> None:
         pass
@@ -182,11 +182,11 @@ class ProcessGroup(_Base):
 
     def _with_operation(self, op: Any, type_number: int, function: Any, first: tuple[Any, ...], *last: Any) -> Callable[[], object]:
         """Returns a call of function(*first, the operation, *last)."""
-        number = _NUMBERS.get(op.op)
+        number = _NUMBERS.get(op)
         if number is not None:
             return partial(function, *first, number, *last)
         if op.op.name != "PREMUL_SUM":
-            refuse(f"op is {op.op.name}; allowed are {', '.join(each.name for each in _NUMBERS)} and PREMUL_SUM")
+            refuse(f"op is {op.op.name}; allowed are {', '.join(_OPERATIONS)} and PREMUL_SUM")
         factor = op.__getstate__()[1]
         packed = PreMulSum(factor.item() if isinstance(factor, torch.Tensor) else factor).packed(list(TYPES)[type_number])
 
@@ -208,7 +208,11 @@ class ProcessGroup(_Base):
         return self._submit(opts, _one_after_another(runs), tensors, len(tensors))
 
     def allreduce(self, tensors: Tensors, opts: Any = c10d.AllreduceOptions()) -> Call | None:
-        only(tensors, "tensors")
+        tensor = only(tensors, "tensors")
+        if not opts.asyncOp and self._limit is None and opts.timeout == _UNSET:  # the shortest way for the usual call
+            form, number = TYPE_NUMBERS.get(tensor.dtype), _NUMBERS.get(opts.reduceOp)
+            if form is not None and number is not None and self._calls.turn.all_reduce(tensor, form[0], number):
+                return None
         return self._sum_all(tensors, opts)
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = c10d.AllreduceCoalescedOptions()) -> Call | None:

@@ -39,6 +39,7 @@ def test_every_option_is_described(made):
         ("numpy", "rankine.Operation(lambda a, b: b, 'f4')", "rankine.Operation or rankine.FunctionEpilogue"),
         ("torch", "import rankine.torch", "rankine.torch, a backend of torch.distributed"),
         ("torch", "import rankine.device_communicator", "rankine.device_communicator"),
+        ("ray", "import rankine.ray", "rankine.ray, a backend of ray.util.collective"),
     ],
 )
 def test_a_package_that_is_missing_is_named_with_its_purpose(package, program, purpose):
