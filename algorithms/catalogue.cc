@@ -149,8 +149,7 @@ constexpr std::string_view kMemberPorts = "max((groups-1)*ceil(G/last),G-1)";
 constexpr std::string_view kLeaderPorts = "max(outermost-1,N>outermost)";
 constexpr std::string_view kMemberOfLeadersPorts =
     "max(max(outermost/leaders-1,leaders-(outermost=leaders)),N>outermost)";
-constexpr std::string_view kLeadersRounds =
-    "(outermost>leaders)+clog2(N/outermost)+(outermost>1)";
+constexpr std::string_view kLeadersRounds = "(outermost>leaders)+clog2(N/outermost)+(outermost>1)";
 constexpr std::string_view kLeaderGather = "((N-2)*outermost/leaders+1)/N";
 
 // Doubling with segments in flight: the rounds of one segment, and a message in each of them.

@@ -32,7 +32,7 @@ struct GivenSchedule {
 class ScheduleMaker {
  public:
   template <class Function>
-    requires std::is_convertible_v<Function, Schedule (*)(const Params&)>
+  requires std::is_convertible_v<Function, Schedule (*)(const Params&)>
   constexpr ScheduleMaker(Function function) : function_(function) {}
   constexpr ScheduleMaker(const GivenSchedule& given) : given_(&given) {}
 

@@ -118,9 +118,9 @@ class Greedy {
 
   std::vector<CopyRound> rounds() {
     std::vector<CopyRound> out;
-    for (t_ = 0; std::any_of(has_.begin(), has_.end(), [this](const Blocks& has) {
-           return has.count() < static_cast<std::size_t>(p_ - 1);
-         });
+    for (t_ = 0; std::any_of(
+             has_.begin(), has_.end(),
+             [this](const Blocks& has) { return has.count() < static_cast<std::size_t>(p_ - 1); });
          ++t_) {
       receiver_.assign(static_cast<std::size_t>(p_), -1);
       for (int i = 0; i < p_; ++i) {

@@ -360,9 +360,9 @@ void experts(benchmark::State& state) {
   std::vector<double> times[4];
   for (auto _ : state) {
     team->run([&](Member& me) {
-          auto layer = Experts::create(
-                           me, {.experts = kExperts, .choices = kChoices, .row_elements = kRow})
-                           .value();
+          auto layer =
+              Experts::create(me, {.experts = kExperts, .choices = kChoices, .row_elements = kRow})
+                  .value();
           const auto self = static_cast<std::size_t>(me.rank());
           std::mt19937 random(static_cast<unsigned>(me.rank()));
           std::vector<std::int32_t> indices(tokens * kChoices);
@@ -434,12 +434,8 @@ void experts(benchmark::State& state) {
   const char* const names[] = {"experts", "counts", "repeated", "messages"};
   for (int i = 0; i < 4; ++i) state.counters[names[i]] = median(times[i]);
 }
-BENCHMARK(experts)
-    ->Args({2, 8})
-    ->Args({2, 64})
-    ->Args({2, 512})
-    ->Args({4, 64})
-    ->Apply(in_one_run<benchmark::kMicrosecond>);
+BENCHMARK(experts)->Args({2, 8})->Args({2, 64})->Args({2, 512})->Args({4, 64})->Apply(
+    in_one_run<benchmark::kMicrosecond>);
 
 void first_call(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));

@@ -382,8 +382,8 @@ Status misfit(const BufferRule& rule, const void* in, const void* out) noexcept 
 
 namespace {
 
-constexpr std::string_view kNames[kOrders] = {
-    "coherent", "repeatable", "by_rank", "size_invariant", "group_invariant", "tp_invariant"};
+constexpr std::string_view kNames[kOrders] = {"coherent",       "repeatable",      "by_rank",
+                                              "size_invariant", "group_invariant", "tp_invariant"};
 
 }  // namespace
 

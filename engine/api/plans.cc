@@ -198,8 +198,8 @@ Result<OrderNeeds> needs_of(const Call& call, std::optional<Order> order, int ra
                             ", operation is avg, which divides by the number of ranks; ask for a "
                             "sum, and divide it");
   }
-  const bool is_narrow = reduces(call.collective) && call.user_op == nullptr &&
-                         adds_up_in_f32(call.type, call.op);
+  const bool is_narrow =
+      reduces(call.collective) && call.user_op == nullptr && adds_up_in_f32(call.type, call.op);
   needs.once = is_narrow && !is_tree;
   const bool divides = ranks <= kTpLeaves && kTpLeaves % ranks == 0;
   needs.may_be_tp = divides && !is_narrow;
@@ -368,8 +368,8 @@ Status PlanMaker::add_form(const CompileRequest& request, std::size_t m, Compile
       second->plan.algorithm += form->stores ? " by stores" : " by reads";
     }
     const TrialKind kind{form->algorithm->collective, request.buffers == Buffers::in_place};
-    compiled.plan = with_second_form(std::move(compiled.plan), std::move(second->plan),
-                                     *trial_class(kind, m));
+    compiled.plan =
+        with_second_form(std::move(compiled.plan), std::move(second->plan), *trial_class(kind, m));
   }
   return {};
 }

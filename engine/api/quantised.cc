@@ -31,8 +31,8 @@ std::int8_t nearest(float x) {
 
 struct Packing {
   DataType as;
-  std::size_t block;      // elements
-  Conversions bytes;      // of f8e4m3
+  std::size_t block;  // elements
+  Conversions bytes;  // of f8e4m3
   std::vector<float>& scaled;
 
   // Packs the block's values and returns their scale.
@@ -107,8 +107,8 @@ Status QuantisedSum::all_reduce(const void* in, std::size_t in_count, void* out,
                   std::to_string(count) + "; allowed are equal lengths");
   }
   if (count > 0 && (in == nullptr || out == nullptr)) {
-    return refuse(std::string(in == nullptr ? "in" : "out") + " is null; " +
-                  std::to_string(count) + " elements are needed");
+    return refuse(std::string(in == nullptr ? "in" : "out") + " is null; " + std::to_string(count) +
+                  " elements are needed");
   }
   const auto ranks = static_cast<std::size_t>(member_.ranks());
   const std::size_t width = size_of(type), blocks = (count + ranks * block - 1) / (ranks * block),
@@ -186,8 +186,8 @@ double QuantisedSum::largest_error(DataType type, std::span<const double> peaks)
   const double sum = all * (1 + half), result = sum * (1 + half);  // the largest that they can be
   const double own = type == DataType::bf16 ? 0x1p-9 : type == DataType::f16 ? 0x1p-12 : 0;
   // A block's step is at least 2^-126, the least scale; f16 has steps of 2^-24 near zero.
-  const double least = (ranks + 1) * 0x1p-126 * limit_of(options_.as) * half +
-                       (type == DataType::f16 ? 0x1p-25 : 0);
+  const double least =
+      (ranks + 1) * 0x1p-126 * limit_of(options_.as) * half + (type == DataType::f16 ? 0x1p-25 : 0);
   return half * (all + sum) + (ranks + 6) * kF32 * result + own * result + least;
 }
 

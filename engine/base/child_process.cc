@@ -96,9 +96,8 @@ ChildProcess start_program(std::vector<std::string> words, const ProgramStreams&
   return ChildProcess(
       [&] {
         for (const int signal : {SIGINT, SIGPIPE, SIGTERM}) std::signal(signal, SIG_DFL);
-        const std::pair<int, int> all[] = {{streams.in, STDIN_FILENO},
-                                           {streams.out, STDOUT_FILENO},
-                                           {streams.err, STDERR_FILENO}};
+        const std::pair<int, int> all[] = {
+            {streams.in, STDIN_FILENO}, {streams.out, STDOUT_FILENO}, {streams.err, STDERR_FILENO}};
         for (const auto& [from, to] : all) {
           if (dup2(from, to) < 0) close(to);
         }

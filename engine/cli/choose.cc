@@ -169,8 +169,7 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
       }
     }
     if (trial) {
-      out["trial"] = {{"algorithm", trial->algorithm},
-                      {"transport", name_of(trial->transport)}};
+      out["trial"] = {{"algorithm", trial->algorithm}, {"transport", name_of(trial->transport)}};
     }
     if (row != nullptr && source == "table") {
       out["table"] = {{"file", tuning_file().path},

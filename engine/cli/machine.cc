@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -441,7 +442,8 @@ void print(const TopoView& view, std::ostream& out) {
 
 Result<std::unique_ptr<CachedPlan>> plan_among(int ranks, const Call& call, const Costs& costs,
                                                const Environment& environment,
-                                               const TuningTable* tuning, int ports) {
+                                               const TuningTable* tuning, int ports,
+                                               std::span<const GivenAlgorithm> algorithms) {
   const std::vector<int> levels;
   const std::function<Status()> may_go_on;
   const MailboxShape mail = mailbox_shape(ranks);
@@ -453,6 +455,7 @@ Result<std::unique_ptr<CachedPlan>> plan_among(int ranks, const Call& call, cons
                         .ports = ports,
                         .most_plan_bytes = CommunicatorOptions{}.plan_bytes,
                         .levels = levels,
+                        .algorithms = algorithms,
                         .tuning = tuning,
                         .order = std::nullopt,
                         .network = nullptr,

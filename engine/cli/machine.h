@@ -10,9 +10,11 @@
 #include <iosfwd>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "algorithms/catalogue.h"
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
 #include "engine/api/version.h"
@@ -52,10 +54,11 @@ std::string utc_now();    // "2026-11-20T14:03:07Z"
 std::string local_now();  // "2026-11-20 14:03:07", in the zone of TZ
 
 // The plan of a first call among threads of one node, without levels. `tuning` may be nullptr;
-// `ports` 0: no limit.
+// `ports` 0: no limit. `algorithms` as in CommunicatorOptions.
 Result<std::unique_ptr<CachedPlan>> plan_among(int ranks, const Call& call, const Costs& costs,
                                                const Environment& environment,
-                                               const TuningTable* tuning, int ports);
+                                               const TuningTable* tuning, int ports,
+                                               std::span<const GivenAlgorithm> algorithms = {});
 
 // Makes a team for measuring this machine or for a separate clock: it refuses the network that
 // RANKINE_NETWORK may name for programs, so that model time is not mistaken for real time. A

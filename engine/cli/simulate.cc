@@ -520,8 +520,7 @@ bool conflicts_with_batch(const SimulateArguments& a) {
       q.algorithm.collective || !q.algorithm.algorithms.empty() || !q.algorithm.given.empty();
   const bool question = q.bytes != QuestionArguments().bytes || !q.counts.empty() ||
                         q.network != NetworkArguments{} || q.sync != Sync::dataflow ||
-                        a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks ||
-                        !(a.late == 0);
+                        a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks || !(a.late == 0);
   return algorithm || question || a.rounds || a.ranks_to || a.most_steps || a.memory ||
          !a.trace.empty() || !a.plot.empty();
 }
@@ -579,8 +578,7 @@ Status begin_last_rank_late(const Rational& late, Question& question) {
       pricing_of(question.fabric, prepared->goal, question.bytes, question.options);
   if (!pricing.ok()) return pricing.status();
   question.options.starts.assign(static_cast<std::size_t>(prepared->goal.ranks), 0);
-  question.options.starts.back() =
-      (late * Rational(pricing->ticks_per_second(), 1)).floor().top();
+  question.options.starts.back() = (late * Rational(pricing->ticks_per_second(), 1)).floor().top();
   return {};
 }
 

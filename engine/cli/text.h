@@ -92,7 +92,7 @@ struct AlgorithmArguments {
   std::optional<Collective> collective{};
   // From a file, in place of --algo: none or one; `begin` has its parameters.
   std::vector<GivenAlgorithm> written{};
-  std::string algorithms{};            // text of --algo
+  std::string algorithms{};             // text of --algo
   std::vector<GivenParameter> given{};  // the last value of a parameter counts
   Params begin{.ranks = 8};             // defaults
   int most_ranks = 1 << 20;

@@ -66,7 +66,7 @@ class Newest {
     int version = Version::kNone;
     Rank at = CollectiveSpec::kEveryone;
     Rank other_at = CollectiveSpec::kEveryone;  // first other rank with a version, if any
-    int other = Version::kNone;       // newest version there
+    int other = Version::kNone;                 // newest version there
   };
   struct Other {
     std::uint32_t hash = 0;

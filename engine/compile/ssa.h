@@ -176,8 +176,8 @@ struct Version {
   int slot = 0;  // the schedule's place number: plane * blocks + block
   int round : 31 = kStaging;
   TransferKind kind : 1 = TransferKind::reduce;  // of the round's transfers
-  int previous = kNone;       // the previous version of this slot
-  int next = kNone;           // the next version of this slot
+  int previous = kNone;                          // the previous version of this slot
+  int next = kNone;                              // the next version of this slot
   int contributions = 0;
   Rank lowest = 0;          // lowest rank with a contribution in it: sums are added in this order
   int last_source = kNone;  // last of the Uses that make it

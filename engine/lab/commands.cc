@@ -8,9 +8,8 @@ namespace rankine::tools {
 namespace {
 
 constexpr std::array<Subcommand (*)(Command), 13> kSubcommands = {
-    add_map,       add_cost, add_gaps, add_claims,  add_skips_search, add_synthesise,
-    add_reproduce, add_plan, add_step, add_buckets, add_faults,       add_page,
-    add_lesson};
+    add_map,  add_cost, add_gaps,    add_claims, add_skips_search, add_synthesise, add_reproduce,
+    add_plan, add_step, add_buckets, add_faults, add_page,         add_lesson};
 
 }  // namespace
 

@@ -160,14 +160,16 @@ Result<LinkGraph> link_graph(const Fabric& fabric, int ranks) {
   LinkGraph out{.ranks = ranks, .nodes = ranks, .seconds_per_byte = 1};
   if (fabric.wiring.is_grid()) {
     if (places != ranks) {
-      return invalid_argument(fmt::format("the grid has {} places; allowed for trees among {} "
-                                          "ranks are {}",
-                                          places, ranks, ranks));
+      return invalid_argument(
+          fmt::format("the grid has {} places; allowed for trees among {} "
+                      "ranks are {}",
+                      places, ranks, ranks));
     }
     if (fabric.ports != std::max(1, routes->degree())) {
-      return invalid_argument(fmt::format("ports is {}; allowed for trees on a grid are {}, one "
-                                          "per wire",
-                                          fabric.ports, std::max(1, routes->degree())));
+      return invalid_argument(
+          fmt::format("ports is {}; allowed for trees on a grid are {}, one "
+                      "per wire",
+                      fabric.ports, std::max(1, routes->degree())));
     }
     for (Rank a = 0; a < ranks; ++a) {
       for (Rank b = 0; b < ranks; ++b) {
@@ -185,9 +187,10 @@ Result<LinkGraph> link_graph(const Fabric& fabric, int ranks) {
   } else {
     for (const OddLink& odd : fabric.odd) {
       if (odd.is_place()) continue;
-      return invalid_argument(fmt::format("the network has an odd link from {} to {}; trees need "
-                                          "odd places, or a grid",
-                                          odd.from, odd.to));
+      return invalid_argument(
+          fmt::format("the network has an odd link from {} to {}; trees need "
+                      "odd places, or a grid",
+                      odd.from, odd.to));
     }
     const bool shared = fabric.wiring.shares_links();
     const int groups = fabric.two_level() ? (places - 1) / fabric.group + 1 : 1;
@@ -232,8 +235,9 @@ Result<LinkGraph> link_graph(const Fabric& fabric, int ranks) {
     }
     if (!bandwidths.empty()) out.seconds_per_byte = Rational(1) / unit;
   } catch (const std::overflow_error&) {
-    return invalid_argument("the links' bandwidths have no common unit within 64 bits; fewer "
-                            "digits are needed");
+    return invalid_argument(
+        "the links' bandwidths have no common unit within 64 bits; fewer "
+        "digits are needed");
   }
   return out;
 }
@@ -347,8 +351,8 @@ bool split_evenly(Room& room, int w, const std::vector<int>& ends) {
       split_off(tried, u, w, t, trees);
     });
   }
-  const bool whole = std::all_of(ends.begin(), ends.end(),
-                                 [&tried, w](int u) { return tried.of(u, w) == 0; });
+  const bool whole =
+      std::all_of(ends.begin(), ends.end(), [&tried, w](int u) { return tried.of(u, w) == 0; });
   if (!whole || !tried.fits()) return false;
   room = std::move(tried);
   return true;

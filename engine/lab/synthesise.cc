@@ -85,10 +85,9 @@ bool is_writable(const Schedule& schedule) {
 Result<Exit> run_synthesise(const SynthesiseArguments& a, Console& console) {
   const Collective collective = *parse_collective(a.collective);
   if (a.root >= a.ranks || (a.root > 0 && !has_root(collective))) {
-    return invalid_argument(fmt::format("--root is {}; allowed for {} among {} ranks are 0{}",
-                                        a.root, a.collective, a.ranks,
-                                        has_root(collective) ? fmt::format(" to {}", a.ranks - 1)
-                                                             : ""));
+    return invalid_argument(
+        fmt::format("--root is {}; allowed for {} among {} ranks are 0{}", a.root, a.collective,
+                    a.ranks, has_root(collective) ? fmt::format(" to {}", a.ranks - 1) : ""));
   }
   const auto network = network_of(a.network);
   if (!network.ok()) return network.status();
@@ -113,8 +112,8 @@ Result<Exit> run_synthesise(const SynthesiseArguments& a, Console& console) {
           s, a.ranks, schedule.blocks, kMostWrittenMoves / 2));
     }
     const CollectiveSpec goal{collective, a.ranks, schedule.blocks, a.root};
-    const auto time = simulate(schedule, goal, *fabric, a.bytes,
-                               {.sync = Sync::rounds, .ideal_blocks = true});
+    const auto time =
+        simulate(schedule, goal, *fabric, a.bytes, {.sync = Sync::rounds, .ideal_blocks = true});
     if (!time.ok()) return time.status();
     if (!best || time->seconds < seconds) {
       best = schedule;
@@ -135,8 +134,8 @@ Result<Exit> run_synthesise(const SynthesiseArguments& a, Console& console) {
       "# these trees take {} without latencies, {} in rounds\n",
       a.collective, format_bytes(a.bytes), a.ranks, describe(*fabric),
       counted(forest.trees, "tree"), forest.depth(), counted(segments, "segment"),
-      counted(best->blocks, "block"),
-      format_duration(halves->cut.to_double() * per_time), counted(forest.cut.vectors, "vector"),
+      counted(best->blocks, "block"), format_duration(halves->cut.to_double() * per_time),
+      counted(forest.cut.vectors, "vector"),
       format_bandwidth(graph->seconds_per_byte /
                        Rational(std::max<std::int64_t>(forest.cut.bandwidth, 1))),
       halves->in && halves->out ? ", in both halves" : "",

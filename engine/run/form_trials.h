@@ -131,8 +131,8 @@ class FormTrials {
     // A call takes as long as on its slowest rank: in some forms the others run ahead.
     std::array<std::uint32_t, 2> took{};
     for (Rank r = 0; r < ranks; ++r) {
-      const auto told = FormFigures::of(
-          times_of(r).figures[exchange_ & 1].load(std::memory_order_relaxed));
+      const auto told =
+          FormFigures::of(times_of(r).figures[exchange_ & 1].load(std::memory_order_relaxed));
       for (std::size_t form : {0U, 1U}) took[form] = std::max(took[form], told.took_ns[form]);
     }
     const bool wins = took[1] < (trial.takes_second ? kStays : kWins) * took[0];
@@ -145,8 +145,8 @@ class FormTrials {
       trial.takes_second = wins;
       trial.between = kLeastBetween;
     }
-    FormFigures mine = FormFigures::of(
-        times_of(rank).figures[exchange_ & 1].load(std::memory_order_relaxed));
+    FormFigures mine =
+        FormFigures::of(times_of(rank).figures[exchange_ & 1].load(std::memory_order_relaxed));
     mine.takes_second = wins;
     return mine;
   }

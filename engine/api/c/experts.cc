@@ -35,8 +35,7 @@ using BorrowedExperts = Borrowed<ExpertsHandle>;
 // Experts and their rank, held for the calling thread.
 struct ExpertsInUse {
   explicit ExpertsInUse(rkExperts_t experts)
-      : handle(experts, BorrowedExperts::As::caller),
-        rank(handle->comm, BorrowedRank::As::caller) {
+      : handle(experts, BorrowedExperts::As::caller), rank(handle->comm, BorrowedRank::As::caller) {
     if (in_group()) {
       throw Refusal{rkInvalidUsage, "a group is open; use experts outside of groups"};
     }
@@ -107,8 +106,7 @@ rkResult_t rkExpertsCombine(rkExperts_t experts, const void* results, const floa
     const auto counts = its.counts();
     const auto choices = static_cast<std::size_t>(one.handle->options.choices);
     return its.combine(
-        one.handle->buffer(results,
-                           std::accumulate(counts.begin(), counts.end(), std::size_t{0})),
+        one.handle->buffer(results, std::accumulate(counts.begin(), counts.end(), std::size_t{0})),
         std::span(weights, weights == nullptr ? 0 : its.tokens() * choices),
         one.handle->buffer(out, its.tokens()));
   });

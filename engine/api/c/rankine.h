@@ -584,7 +584,8 @@ RK_API rkResult_t rkBucketsGetCalls(rkBuckets_t buckets, size_t* calls) RK_NOEXC
  * after rkCommAbortFromSignal() or rkCommFail(). NULL has no effect. */
 RK_API rkResult_t rkBucketsDestroy(rkBuckets_t buckets) RK_NOEXCEPT;
 
-/* --- Experts: each token's row goes to the experts that a router chose, on any rank, and back --- */
+/* --- Experts: each token's row goes to the experts that a router chose, on any rank, and back ---
+ */
 
 /* Rank r has expertCount / ranks neighbouring experts. `choices`: experts per token. `type`, of
  * tokens and results: a float of at most 32 bits. `capacity`: the most rows of an expert, from all

@@ -241,9 +241,10 @@ std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collectiv
   return entries;
 }
 
-// Data that are read where they are, in place of posted or stored data; otherwise posted ones. In an
-// all-reduce, separate buffers can be read in place in one round. Data in place can be posted in one
-// round, or exchanged in two. In a broadcast and a reduce a second rank can do half of the work.
+// Data that are read where they are, in place of posted or stored data; otherwise posted ones. In
+// an all-reduce, separate buffers can be read in place in one round. Data in place can be posted in
+// one round, or exchanged in two. In a broadcast and a reduce a second rank can do half of the
+// work.
 std::optional<TrialForm> trial_form(const TrialForm& first, int ranks, std::size_t bytes,
                                     Buffers buffers, const Costs& costs) {
   const Collective collective = first.algorithm->collective;

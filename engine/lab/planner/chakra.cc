@@ -17,8 +17,8 @@ namespace rankine::tools {
 namespace {
 
 // Both enums of the schema, by value.
-constexpr std::string_view kNodeTypes[] = {"INVALID_NODE",   "METADATA_NODE",  "MEM_LOAD_NODE",
-                                           "MEM_STORE_NODE", "COMP_NODE",      "COMM_SEND_NODE",
+constexpr std::string_view kNodeTypes[] = {"INVALID_NODE",   "METADATA_NODE", "MEM_LOAD_NODE",
+                                           "MEM_STORE_NODE", "COMP_NODE",     "COMM_SEND_NODE",
                                            "COMM_RECV_NODE", "COMM_COLL_NODE"};
 constexpr std::uint64_t kCollectiveNode = 7;
 constexpr std::pair<std::string_view, Collective> kCommTypes[] = {
@@ -216,8 +216,9 @@ Result<std::vector<WrittenNode>> read_json_nodes(const std::string& text) {
       Json object;
       in >> object;
       if (object.contains("workload_graph")) {
-        status = invalid_argument("workload_graph is the feeder's form; allowed are .et files and "
-                                  "the JSON of chakra_jsonizer");
+        status = invalid_argument(
+            "workload_graph is the feeder's form; allowed are .et files and "
+            "the JSON of chakra_jsonizer");
       } else if (is_node) {
         status = read_object(object, nodes.emplace_back());
       }
@@ -304,7 +305,8 @@ Result<std::vector<TraceNode>> read_chakra(std::string_view text) {
   if (text.starts_with("\x1f\x8b")) {
     return invalid_argument("the file is compressed; unpack it with 'gunzip' first");
   }
-  const auto written = text.starts_with("{") ? read_json_nodes(std::string(text)) : read_protobuf(text);
+  const auto written =
+      text.starts_with("{") ? read_json_nodes(std::string(text)) : read_protobuf(text);
   if (!written.ok()) return written.status();
   if (written->empty()) return invalid_argument("the trace has no nodes; allowed are 1 and more");
   std::vector<TraceNode> nodes;
@@ -358,8 +360,7 @@ Result<StepPlan> plan_trace(const std::vector<TraceNode>& nodes, const Mapping& 
     const auto [at, is_new] =
         known.emplace(std::pair(node.collective, node.bytes), plan.collectives.size());
     if (is_new) {
-      const auto price =
-          prices.of(node.collective, groups, vector_bytes_of(node, mapping.ranks()));
+      const auto price = prices.of(node.collective, groups, vector_bytes_of(node, mapping.ranks()));
       if (!price.ok()) return price.status();
       plan.collectives.push_back(
           {.what = "trace", .along = along, .collective = node.collective, .price = *price});
@@ -374,9 +375,7 @@ Result<StepPlan> plan_trace(const std::vector<TraceNode>& nodes, const Mapping& 
   std::array<std::set<std::uint64_t>, kPlaces> ready;
   std::array<const Played*, kPlaces> busy{};
   std::array<double, kPlaces> ends{};
-  const auto place_of = [](const Played& one) {
-    return static_cast<std::size_t>(one.node->place);
-  };
+  const auto place_of = [](const Played& one) { return static_cast<std::size_t>(one.node->place); };
   for (const auto& [id, one] : all) {
     if (one.waits == 0) ready[place_of(one)].insert(id);
   }

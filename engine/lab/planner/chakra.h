@@ -25,7 +25,7 @@ struct TraceNode {
   Place place = Place::accelerator;
   double seconds = 0;  // except on the network
   Collective collective = Collective::all_reduce;
-  std::uint64_t bytes = 0;            // of a rank's input of the collective
+  std::uint64_t bytes = 0;             // of a rank's input of the collective
   std::vector<std::uint64_t> after{};  // ids (data_deps)
 };
 

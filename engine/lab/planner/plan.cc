@@ -458,9 +458,8 @@ Result<Exit> run_step(StepOptions a, Console& console) {
                     a.asked.mapping.ranks(), Communicator::kMaxRanks));
   }
   Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
-  const auto plan = has_model
-                        ? plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices)
-                        : plan_trace(nodes, a.asked.mapping, a.asked.machine, prices);
+  const auto plan = has_model ? plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices)
+                              : plan_trace(nodes, a.asked.mapping, a.asked.machine, prices);
   if (!plan.ok()) return has_model ? plan.status() : of_option("--chakra", plan.status());
   a.play.network = !a.full_speed;
   const auto played = play_collectives(*plan, a.play);
@@ -478,12 +477,9 @@ Result<Exit> run_step(StepOptions a, Console& console) {
         plan->machine.name, format_duration(plan->seconds), format_duration(plan->computing()),
         format_duration(plan->exposed()), format_duration(plan->hidden()),
         format_duration(plan->bubble()));
-    json = {{"trace", a.chakra},
-            {"nodes", nodes.size()},
-            {"step", plan->seconds},
-            {"computing", plan->computing()},
-            {"exposed", plan->exposed()},
-            {"hidden", plan->hidden()},
+    json = {{"trace", a.chakra},          {"nodes", nodes.size()},
+            {"step", plan->seconds},      {"computing", plan->computing()},
+            {"exposed", plan->exposed()}, {"hidden", plan->hidden()},
             {"waiting", plan->bubble()}};
   }
   json["ranks"] = plan->mapping.ranks();

@@ -77,14 +77,14 @@ class Part {
       if (sends()) return group_->send(std::span<const Byte>(in_), me_ + 1);
       return receives() ? group_->recv(std::span(out_), me_ - 1) : Status();
     }
-    return group_->call({.collective = planned_.collective,
-                         .in = in_.data(),
-                         .out = out_.data(),
-                         .count = count_for(planned_.collective, price.ranks, all_, sizeof(Byte)),
-                         .type = DataType::u8,
-                         .options = {.algorithm = price.algorithm->name,
-                                     .segments = price.params.segments > 1 ? price.params.segments
-                                                                           : 0}});
+    return group_->call(
+        {.collective = planned_.collective,
+         .in = in_.data(),
+         .out = out_.data(),
+         .count = count_for(planned_.collective, price.ranks, all_, sizeof(Byte)),
+         .type = DataType::u8,
+         .options = {.algorithm = price.algorithm->name,
+                     .segments = price.params.segments > 1 ? price.params.segments : 0}});
   }
 
   std::int64_t wrong() const {

@@ -87,8 +87,8 @@ const KernelTable& best_table() {
 
 // The binary tree over sources: each node is a fold of two.
 struct SourceTree {
-  // Works on this much of the vectors at a time, so that the nodes' sums stay in the caches. Smaller
-  // parts are slower for large vectors.
+  // Works on this much of the vectors at a time, so that the nodes' sums stay in the caches.
+  // Smaller parts are slower for large vectors.
   static constexpr std::size_t kPart = 8192;  // bytes
 
   ReduceKernel fold;

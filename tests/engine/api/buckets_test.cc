@@ -398,8 +398,8 @@ TYPED_TEST(QuantisedSums, StayWithinTheirBoundWithEqualBits) {
       for (const std::size_t count : std::vector<std::size_t>{0, 1, 31, 1000, 4099}) {
         for (const std::size_t block : std::vector<std::size_t>{1, 32, 100}) {
           const Errors errors = errors_of<TypeParam>(ranks, count, {.as = as, .block = block});
-          EXPECT_LE(errors.over_own, 1) << name_of(as) << ", ranks " << ranks << ", count " << count
-                                        << ", block " << block;
+          EXPECT_LE(errors.over_own, 1)
+              << name_of(as) << ", ranks " << ranks << ", count " << count << ", block " << block;
           if (count < 1000 || block == 1) continue;
           // The bound is no guess: errors come near it, and coarser bytes exceed the bound of i8.
           EXPECT_GE(errors.over_own, 0.2) << name_of(as) << ", ranks " << ranks;

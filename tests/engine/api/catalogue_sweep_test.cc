@@ -133,8 +133,7 @@ void append_cases(const Algorithm& algorithm, int ranks, std::vector<CollectiveC
             if (combination++ % stride != 0) continue;
             options.transport = transport;
             const std::size_t number = cases.size();
-            cases.push_back(
-                numbered_case(algorithm, ranks, count, number, in_place, options));
+            cases.push_back(numbered_case(algorithm, ranks, count, number, in_place, options));
             cases.back().root = root;
             cases.back().displaced = number % 5 < 2;  // only of an all-to-all
           }

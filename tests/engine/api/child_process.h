@@ -55,7 +55,7 @@ inline std::string run_in_child(const std::function<int()>& f) {
 class Spawned {
  public:
   static constexpr int kPipe = -1, kClosed = -2;
-  static constexpr std::chrono::seconds kPrompt{60};    // for output that should come at once
+  static constexpr std::chrono::seconds kPrompt{60};     // for output that should come at once
   static constexpr std::chrono::seconds kPatience{240};  // for the end
 
   // `variables`, such as "RANKINE_ISA=portable", are added to this process's environment. `out`:

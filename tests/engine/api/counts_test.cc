@@ -362,8 +362,7 @@ struct Layer {
         if (indices[r][i] < 0 || std::ranges::binary_search(dropped[r], i)) continue;
         for (std::size_t j = 0; j < width; ++j) {
           const std::size_t k = i / choices * width + j;
-          sums[r][k] +=
-              weights[r][i] * static_cast<float>(worked(indices[r][i], tokens[r][k]));
+          sums[r][k] += weights[r][i] * static_cast<float>(worked(indices[r][i], tokens[r][k]));
         }
       }
       std::ranges::transform(sums[r], out[r].begin(), [](float sum) { return T(sum); });
@@ -427,13 +426,11 @@ TEST_P(ExpertsOf, DoWhatASerialProgramDoes) {
   for (const int each : {1, 3}) {
     for (const std::size_t capacity : {0, 7}) {
       expect_experts_work<float>(
-          ranks,
-          {.experts = each * ranks, .choices = 2, .row_elements = 5, .capacity = capacity});
+          ranks, {.experts = each * ranks, .choices = 2, .row_elements = 5, .capacity = capacity});
       expect_experts_work<BFloat16>(
           ranks, {.experts = each * ranks, .row_elements = 130, .capacity = capacity});
       expect_experts_work<Float8E4M3>(
-          ranks,
-          {.experts = each * ranks, .choices = 3, .row_elements = 64, .capacity = capacity});
+          ranks, {.experts = each * ranks, .choices = 3, .row_elements = 64, .capacity = capacity});
     }
   }
 }
@@ -465,8 +462,7 @@ TEST(Experts, WhatIsWrongIsNamedOnAllRanks) {
                      "indices[0] is -2; allowed are 0 to 3, and -1 for no expert");
     expect_on_rank_0([](Tokens&, Indices& indices, Tokens&) { indices.pop_back(); },
                      "elements; allowed are multiples of 2, the experts per token");
-    expect_on_rank_0([](Tokens& tokens, Indices&, Tokens&) { tokens.pop_back(); },
-                     "rows of 3");
+    expect_on_rank_0([](Tokens& tokens, Indices&, Tokens&) { tokens.pop_back(); }, "rows of 3");
     std::vector<float> few(me.rank() == 0 ? rows.size() - 1 : rows.size());
     expect_refused(experts.dispatch(layer.tokens[self], layer.indices[self], few),
                    {"rows of rank 0 has room for", "rows arrive: give more room, or all ranks"});
@@ -502,11 +498,10 @@ TEST(Experts, WhatIsWrongIsNamedOnAllRanks) {
 TEST(Experts, OptionsAreEqualOnAllRanks) {
   Ranks all({.ranks = 2, .timeout = std::chrono::minutes(2)});
   expect_all(all.run([](Member& me) {
-    auto experts =
-        Experts::create(me, {.experts = 2,
-                             .row_elements = 1,
-                             .capacity = static_cast<std::size_t>(me.rank() + 1)})
-            .value();
+    auto experts = Experts::create(me, {.experts = 2,
+                                        .row_elements = 1,
+                                        .capacity = static_cast<std::size_t>(me.rank() + 1)})
+                       .value();
     std::vector<BFloat16> none;
     return experts.dispatch(none, {}, none);
   }),

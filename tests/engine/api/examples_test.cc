@@ -78,10 +78,9 @@ TEST(Examples, PrintWhatTheGuideSays) {
            Example{"epilogue", "stream 2.5, quantised 127 of scale 0.0157, mean 4\n"},
            Example{"fft", "wave 3: 1.000000\nwave 1000: 0.500000\n"},
            Example{"sample_sort", "40000 keys, in order, no rank with many more than its part\n"},
-           Example{
-               "experts",
-               "capacity 0: 40 of 40 tokens have both results, 0 rows dropped\n"
-               "capacity 12: 30 of 40 tokens have both results, 11 rows dropped\n"},
+           Example{"experts",
+                   "capacity 0: 40 of 40 tokens have both results, 0 rows dropped\n"
+                   "capacity 12: 30 of 40 tokens have both results, 11 rows dropped\n"},
            Example{"errors",
                    "out has 2 elements; allowed are 1, by the other argument and 3 ranks\n"
                    "mismatch\n"

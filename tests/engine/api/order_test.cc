@@ -641,8 +641,7 @@ TEST(Order, CanBeReadBack) {
     call.type = DataType::bf16;
     EXPECT_EQ(levels("", Order::group_invariant),
               "coherent, repeatable, size_invariant, group_invariant");
-    EXPECT_EQ(me.plan_of(call).value(),
-              "direct_one_shot, board transport, order group_invariant");
+    EXPECT_EQ(me.plan_of(call).value(), "direct_one_shot, board transport, order group_invariant");
     call.options = {};
     EXPECT_EQ(me.plan_of(call).value().find("order"), std::string::npos);
   });

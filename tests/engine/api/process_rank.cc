@@ -170,8 +170,7 @@ std::vector<CollectiveCase> cases_of(const Algorithm& algorithm, int ranks) {
             std::optional<Transport>()}) {
         for (const bool in_place : {false, true}) {
           options.transport = transport;
-          cases.push_back(
-              numbered_case(algorithm, ranks, count, cases.size(), in_place, options));
+          cases.push_back(numbered_case(algorithm, ranks, count, cases.size(), in_place, options));
         }
       }
     }

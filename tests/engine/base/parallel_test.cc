@@ -81,7 +81,8 @@ TEST(ParallelFor, AnExceptionEndsTheLoop) {
 // Never ends if two of the four come one after the other.
 TEST(OnThreads, RunsAllAtOnceBesideTheDirector) {
   std::latch all(4);
-  on_threads(3, [&](int) { all.arrive_and_wait(); }, [&] { all.arrive_and_wait(); });
+  on_threads(
+      3, [&](int) { all.arrive_and_wait(); }, [&] { all.arrive_and_wait(); });
 }
 
 TEST(ChildProcess, TellsHowItEnded) {

@@ -501,11 +501,12 @@ TEST(Chakra, HasEveryCollective) {
   std::string json = "{}";
   for (int type = 0; type < 9; ++type) {
     json += R"({"id": ")" + std::to_string(type) + R"(", "type": 7, "attr": [
-      {"name": "comm_type", "int64Val": ")" + std::to_string(type) + R"("},
+      {"name": "comm_type", "int64Val": ")" +
+            std::to_string(type) + R"("},
       {"name": "comm_size", "int64Val": "3000"}]})";
   }
-  const Json step = json_of("step --chakra " + file_with("all.json", json) +
-                            " --ranks 3 --menu all --json");
+  const Json step =
+      json_of("step --chakra " + file_with("all.json", json) + " --ranks 3 --menu all --json");
   ASSERT_EQ(step["collectives"].size(), 8u);  // both kinds of reduce-scatter are one
   for (const Json& row : step["collectives"]) {
     EXPECT_TRUE(row["equal"].get<bool>()) << row;

@@ -411,8 +411,8 @@ class TrialRanks {
   bool begin(std::size_t r, std::size_t of) {
     FormTrials& trials = ranks_[r].trials;
     const auto publish = [&](std::uint32_t exchange) { published_[r].exchanges.store(exchange); };
-    if (!trials.begin_call(of, ranks_[r].number, published_[r], [&] { return ranks_[r].now; },
-                           publish)) {
+    if (!trials.begin_call(
+            of, ranks_[r].number, published_[r], [&] { return ranks_[r].now; }, publish)) {
       return true;
     }
     for (const FormTimes& other : published_) {

@@ -516,10 +516,12 @@ TEST(Fuzz, PlansWithTwoForms) {
   Random random(20261129);
   const auto all_reduce = find_algorithm(Collective::all_reduce, "direct_one_shot"),
              broadcast = find_algorithm(Collective::broadcast, "linear");
-  for (const auto& [ranks, algorithm, first] :
-       {std::tuple(2, all_reduce, Transport::board), {2, all_reduce, Transport::direct},
-        {3, all_reduce, Transport::board}, {2, broadcast, Transport::mailbox},
-        {4, broadcast, Transport::mailbox}, {4, broadcast, Transport::direct}}) {
+  for (const auto& [ranks, algorithm, first] : {std::tuple(2, all_reduce, Transport::board),
+                                                {2, all_reduce, Transport::direct},
+                                                {3, all_reduce, Transport::board},
+                                                {2, broadcast, Transport::mailbox},
+                                                {4, broadcast, Transport::mailbox},
+                                                {4, broadcast, Transport::direct}}) {
     const bool posts_first = first != Transport::direct;
     const CallRules rules{.ranks = ranks, .algorithm = algorithm, .transport = first};
     TestCall call = random_call(random, rules);

@@ -363,7 +363,8 @@ int run_all(const Arguments& arguments) {
       barriers(at, flags);
       at.check("health", me.health().text());
     };
-    on_threads(arguments.threads - 1, [&](int t) { play(t + 1); }, [&] { play(0); });
+    on_threads(
+        arguments.threads - 1, [&](int t) { play(t + 1); }, [&] { play(0); });
   }
   joined = Status(Code::aborted, "");
   return checks.end();
