@@ -406,10 +406,8 @@ void experts(benchmark::State& state) {
             }
           };
           const auto measure = [&](std::vector<double>& into, const auto& call) {
-            me.barrier().throw_if_error();
-            const std::int64_t begin = now_ns();
-            call();
-            if (me.rank() == 0) into.push_back(microseconds(now_ns() - begin));
+            const double took = batch_ns(me, 1, call);
+            if (me.rank() == 0) into.push_back(1e-3 * took);
           };
           for (int turn = 0; turn < kBatches; ++turn) {
             std::fill(mine.begin(), mine.end(), 0);

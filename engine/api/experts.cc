@@ -20,6 +20,12 @@ namespace {
 constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kRefused = kNowhere;  // as the room of a rank
 
+// The row at a place: the first `sent` places are at `away`, the others at `here`.
+template <class Byte>
+Byte* row_at(std::size_t place, std::size_t sent, Byte* away, Byte* here, std::size_t row_bytes) {
+  return place < sent ? away + place * row_bytes : here + (place - sent) * row_bytes;
+}
+
 Status not_allowed(std::string_view name, std::string_view value, std::string_view allowed) {
   return invalid_argument(std::string(name) + " is " + std::string(value) + "; allowed are " +
                           std::string(allowed));
@@ -293,9 +299,8 @@ Status Experts::dispatch(const Buffer& tokens, std::span<const std::int32_t> ind
   const auto choices = static_cast<std::size_t>(options_.choices);
   for (std::size_t i = 0; i < places_.size(); ++i) {
     if (places_[i] == kNowhere) continue;
-    std::byte* const to = places_[i] < sent_ ? at_home_.data() + places_[i] * row_bytes_
-                                             : arrived + (places_[i] - sent_) * row_bytes_;
-    copy_bytes(to, sent + i / choices * row_bytes_, row_bytes_);
+    copy_bytes(row_at(places_[i], sent_, at_home_.data(), arrived, row_bytes_),
+               sent + i / choices * row_bytes_, row_bytes_);
   }
   if (ranks_ > 1) {
     status = exchange(at_home_.data(), by_rank_.data());
@@ -350,8 +355,7 @@ void Experts::add_up_choices(const std::byte* here, std::span<const float> weigh
     factors.clear();
     for (std::size_t c = i; c < i + choices; ++c) {
       if (places_[c] == kNowhere) continue;
-      rows.push_back(places_[c] < sent_ ? at_home_.data() + places_[c] * row_bytes_
-                                        : here + (places_[c] - sent_) * row_bytes_);
+      rows.push_back(row_at(places_[c], sent_, at_home_.data(), here, row_bytes_));
       factors.push_back(weights.empty() ? 1.0F : weights[c]);
     }
     sum.add_up(rows, factors, options_.row_elements, out);

@@ -388,13 +388,13 @@ struct PlanMaker {
   const std::vector<int>& levels;
   // Beside the catalogue.
   std::span<const GivenAlgorithm> algorithms;
-  const TuningTable* tuning;   // or nullptr
-  std::optional<Order> order;  // for calls that ask for none
-  const CallClock* network;    // the network that chooses; or nullptr
-  bool timed;                  // plans need a schedule for that network's clocks
+  const TuningTable* tuning = nullptr;
+  std::optional<Order> order{};        // for calls that ask for none
+  const CallClock* network = nullptr;  // the network that chooses; or nullptr
+  bool timed = false;                  // plans need a schedule for that network's clocks
   // the ranks' shared memory if they are processes; nullptr: threads
-  const ProcessRanks* processes;
-  const WireOptions* wire;  // ranks on several nodes; nullptr: one node
+  const ProcessRanks* processes = nullptr;
+  const WireOptions* wire = nullptr;  // ranks on several nodes; nullptr: one node
   // Asked repeatedly during planning; an error stops it.
   const std::function<Status()>& may_go_on;
 

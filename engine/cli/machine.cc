@@ -9,7 +9,6 @@
 #include <array>
 #include <ctime>
 #include <functional>
-#include <optional>
 #include <ostream>
 #include <span>
 #include <string>
@@ -457,11 +456,6 @@ Result<std::unique_ptr<CachedPlan>> plan_among(int ranks, const Call& call, cons
                         .levels = levels,
                         .algorithms = algorithms,
                         .tuning = tuning,
-                        .order = std::nullopt,
-                        .network = nullptr,
-                        .timed = false,
-                        .processes = nullptr,
-                        .wire = nullptr,
                         .may_go_on = may_go_on};
   return maker.make(PlanKey(call));
 }

@@ -520,7 +520,7 @@ bool conflicts_with_batch(const SimulateArguments& a) {
       q.algorithm.collective || !q.algorithm.algorithms.empty() || !q.algorithm.given.empty();
   const bool question = q.bytes != QuestionArguments().bytes || !q.counts.empty() ||
                         q.network != NetworkArguments{} || q.sync != Sync::dataflow ||
-                        a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks || !(a.late == 0);
+                        a.fidelity != Fidelity::eq1 || a.mtu || a.ideal_blocks || a.late != 0;
   return algorithm || question || a.rounds || a.ranks_to || a.most_steps || a.memory ||
          !a.trace.empty() || !a.plot.empty();
 }
@@ -538,7 +538,7 @@ Status write_trace(const std::string& file, const Answer& answer) {
 }
 
 Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
-  if (!a.trace.empty() || a.rounds || a.fidelity != Fidelity::eq1 || !(a.late == 0)) {
+  if (!a.trace.empty() || a.rounds || a.fidelity != Fidelity::eq1 || a.late != 0) {
     return invalid_argument(
         "--ranks-to tells times among many numbers of ranks; --trace, --rounds, --late and "
         "another --fidelity than eq1 are for one");
@@ -618,7 +618,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
     return invalid_argument(fmt::format("--mtu is {}; packets need --fidelity packet",
                                         format_size(static_cast<std::size_t>(*a.mtu))));
   }
-  if (!(a.late == 0) && (a.fidelity != Fidelity::eq1 || a.ideal_blocks)) {
+  if (a.late != 0 && (a.fidelity != Fidelity::eq1 || a.ideal_blocks)) {
     return invalid_argument(
         fmt::format("--late is {}; late ranks need --fidelity eq1, without --ideal-blocks",
                     format_duration(a.late.to_double())));
@@ -675,7 +675,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   if (a.json) {
     for (const Answer& one : answers) {
       Json line = to_json(one, a.rounds);
-      if (!(a.late == 0)) line["late"] = a.late.to_double();
+      if (a.late != 0) line["late"] = a.late.to_double();
       console.out << line.dump() << "\n";
     }
   } else {

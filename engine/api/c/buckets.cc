@@ -29,14 +29,8 @@ struct BucketsHandle {
 
 using BorrowedBuckets = Borrowed<BucketsHandle>;
 
-// Buckets and their rank, held for the calling thread.
-struct BucketsInUse {
-  explicit BucketsInUse(rkBuckets_t buckets)
-      : handle(buckets, BorrowedBuckets::As::caller), rank(handle->comm, BorrowedRank::As::caller) {
-    if (in_group()) {
-      throw Refusal{rkInvalidUsage, "a group is open; use buckets outside of groups"};
-    }
-  }
+struct BucketsInUse : WithRank<BucketsHandle> {
+  explicit BucketsInUse(rkBuckets_t buckets) : WithRank(buckets, "buckets") {}
   Buckets& buckets() const { return handle->buckets; }
   // The rank's current call options.
   CallOptions options() const {
@@ -47,9 +41,6 @@ struct BucketsInUse {
     }
     return rank->options();
   }
-
-  BorrowedBuckets handle;
-  BorrowedRank rank;
 };
 
 rkResult_t add(const char* function, rkBuckets_t buckets, void* tensor, std::size_t count,

@@ -32,18 +32,10 @@ struct ExpertsHandle {
 
 using BorrowedExperts = Borrowed<ExpertsHandle>;
 
-// Experts and their rank, held for the calling thread.
-struct ExpertsInUse {
-  explicit ExpertsInUse(rkExperts_t experts)
-      : handle(experts, BorrowedExperts::As::caller), rank(handle->comm, BorrowedRank::As::caller) {
-    if (in_group()) {
-      throw Refusal{rkInvalidUsage, "a group is open; use experts outside of groups"};
-    }
+struct ExpertsInUse : WithRank<ExpertsHandle> {
+  explicit ExpertsInUse(rkExperts_t experts) : WithRank(experts, "experts") {
     rank->check_not_finalized();
   }
-
-  BorrowedExperts handle;
-  BorrowedRank rank;
 };
 
 rkResult_t get(const char* function, rkExperts_t experts,

@@ -284,6 +284,22 @@ class BorrowedRequest : public Borrowed<RequestHandle> {
 
 inline bool in_group() noexcept { return groups_open > 0; }
 
+// An object that belongs to a rank, and that rank, held for the calling thread. Throws a Refusal in
+// a group. `name`: the object's, for the text.
+template <class Object>
+struct WithRank {
+  WithRank(typename Object::Handle object, const char* name)
+      : handle(object, Borrowed<Object>::As::caller), rank(handle->comm, BorrowedRank::As::caller) {
+    if (in_group()) {
+      throw Refusal{rkInvalidUsage,
+                    std::string("a group is open; use ") + name + " outside of groups"};
+    }
+  }
+
+  Borrowed<Object> handle;
+  BorrowedRank rank;
+};
+
 // The thread's groups have plain calls only, the first kMost of them here. The thread's first group
 // makes it.
 struct CollectedPlainCalls {
