@@ -4,6 +4,17 @@
 
 namespace rankine {
 
+std::string text_of_set(std::span<const Rank> ranks) {
+  std::string out = "{";
+  for (std::size_t i = 0, end = 0; i < ranks.size(); i = end) {
+    while (end < ranks.size() && ranks[end] == ranks[i] + static_cast<Rank>(end - i)) ++end;
+    if (i > 0) out += ", ";
+    out += std::to_string(ranks[i]);
+    if (end > i + 1) out += (end == i + 2 ? ", " : "..") + std::to_string(ranks[end - 1]);
+  }
+  return out + "}";
+}
+
 void IndexList::append(Run run) {
   if (run.count <= 0) return;
   if (run.count == 1) run.stride = 1;

@@ -13,6 +13,8 @@
 
 #include <array>
 #include <cstddef>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,9 @@ namespace rankine {
 
 using Rank = int;
 using Block = int;
+
+// A set of ranks, ascending, as text: "{0..3, 6}", "{}".
+std::string text_of_set(std::span<const Rank> ranks);
 
 // The i-th element: ranks, blocks and rounds are counted in ints.
 template <class List>

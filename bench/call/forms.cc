@@ -29,6 +29,8 @@
 //     0: `experts` (Experts), and without packing and sums of rows: `counts` (an all-gather of the
 //     counts, and two all-to-alls with counts), `repeated` (the same counts again), `messages`
 //     (the all-gather, and a message per pair and way).
+//   active/<ranks>/<bytes>   an all-reduce of active ranks, all present (`active`), beside one that
+//     waits for all (`call`), batch by batch in turns; medians on rank 0, in nanoseconds.
 //   first_call/threads/<ranks>   create, join, plan and run an all-reduce of 8 B by waiting
 //     threads; microseconds.
 //   epilogue/<ranks>/<rows>/<in place>   an all-reduce with residual add and RMS norm, rows of 4096
@@ -50,6 +52,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/api/active.h"
 #include "engine/api/buckets.h"
 #include "engine/api/epilogues.h"
 #include "engine/api/experts.h"
@@ -434,6 +437,35 @@ void experts(benchmark::State& state) {
 }
 BENCHMARK(experts)->Args({2, 8})->Args({2, 64})->Args({2, 512})->Args({4, 64})->Apply(
     in_one_run<benchmark::kMicrosecond>);
+
+void active(benchmark::State& state) {
+  const auto ranks = static_cast<int>(state.range(0));
+  const auto count = static_cast<std::size_t>(state.range(1)) / sizeof(float);
+  const auto team = Team::create({.ranks = ranks, .tuned = false}).value();
+  std::vector<double> waits, times;
+  for (auto _ : state) {
+    team->run([&](Member& me) {
+          auto all = ActiveRanks::create(me, {.wait = std::chrono::seconds(10)}).value();
+          std::vector<float> x(count, 1), sum(count);
+          for (int i = 0; i < kBatches; ++i) {
+            const double a = batch_ns(me, 100, [&] { me.all_reduce(x, sum).throw_if_error(); });
+            const double b = batch_ns(me, 100, [&] { all.all_reduce(x, sum).value(); });
+            if (me.rank() != 0 || i < kBatches / 10) continue;
+            waits.push_back(a), times.push_back(b);
+          }
+        })
+        .throw_if_error();
+    state.SetIterationTime(median(times) * 1e-9);
+  }
+  state.counters["call"] = median(waits);
+  state.counters["active"] = median(times);
+}
+BENCHMARK(active)
+    ->Args({2, 8})
+    ->Args({2, 1 << 16})
+    ->Args({4, 8})
+    ->Args({4, 1 << 16})
+    ->Apply(in_one_run<benchmark::kNanosecond>);
 
 void first_call(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));

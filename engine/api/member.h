@@ -306,6 +306,7 @@ class Member : public TypedCalls<Member, Status> {
   }
 
  private:
+  friend class ActiveRanks;
   friend class Communicator;
   friend class Buckets;
   friend class Experts;

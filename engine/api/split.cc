@@ -163,12 +163,14 @@ Result<Agreement::Decision> decide(Member& member, MemberState& s, Agreement::Us
   begin_long_wait();
   for (std::int64_t nap_ns = 10'000;; nap_ns = std::min<std::int64_t>(2 * nap_ns, 1'000'000)) {
     const std::int64_t now = now_ns();
-    const auto is_lost = [&](Rank q) {
-      return now >= until_ns || rank_control.has_left(q) || rank_control.is_lost(q) ||
-             // The next thread of a rank may still come.
-             (now - begin_ns >= look_about_ns() && rank_control.is_abandoned(q, rank));
+    const auto judge = [&](Rank q) {
+      const bool is_lost =
+          now >= until_ns || rank_control.has_left(q) || rank_control.is_lost(q) ||
+          // The next thread of a rank may still come.
+          (now - begin_ns >= look_about_ns() && rank_control.is_abandoned(q, rank));
+      return is_lost ? Agreement::Verdict::lost : Agreement::Verdict::waits;
     };
-    if (agreement.is_complete(is_lost)) break;
+    if (agreement.is_complete(judge)) break;
     if (is_interrupted()) {
       s.shared->leave(rank);
       return make_error(Code::aborted, [&] {
@@ -488,7 +490,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
   const auto may_wait = [&]() -> Status {
     if (!shrinks && rank_control.aborted()) return rank_control.reason();
     for (const Rank r : members) {
-      if (shrinks && rank_control.ballot(r).has_taken(key.split + 1)) {
+      if (shrinks && rank_control.ballot(r).has_reached(key.split + 1)) {
         return make_error(Code::rank_lost, [&] {
           return "rank " + std::to_string(r) + " has given up the meeting of the survivors";
         });

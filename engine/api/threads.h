@@ -62,9 +62,9 @@ class Idling {
   explicit Idling(const WaitPolicy& policy, std::uint32_t probed = 0)
       : policy_(policy), patience_(policy, probed) {}
 
-  // Lets time pass once. True if it slept or read the clock, so that the caller may poll other
-  // things.
-  bool once() noexcept {
+  // Lets time pass once; sleeps for at most `most_ns`. True if it slept or read the clock, so that
+  // the caller may poll other things.
+  bool once(std::int64_t most_ns = kLongestNapNs) noexcept {
     switch (patience_.next()) {
       case SpinBudget::Turn::probe:
         pause_cpu();
@@ -79,7 +79,7 @@ class Idling {
         break;
     }
     const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);
-    sleep_ns(nap_ns_);
+    sleep_ns(std::min(nap_ns_, most_ns));
     nap_ns_ = std::min<std::int64_t>(2 * nap_ns_, kLongestNapNs);
     return true;
   }

@@ -74,15 +74,17 @@ void ContributionPool::append_parts_of_bits(std::span<const std::uint64_t> bits,
   }
 }
 
-std::vector<Rank> ContributionPool::members(Set set) const {
+std::vector<Rank> ContributionPool::ranks_of(const Parts& parts) {
   std::vector<Rank> out;
-  for (const Part& part : parts_of(set)) {
+  for (const Part& part : parts) {
     for (std::uint32_t r = part.first; r < part.end; ++r) out.push_back(static_cast<Rank>(r));
   }
   return out;
 }
 
-std::string ContributionPool::to_string(Set set) const { return text_of(parts_of(set)); }
+std::vector<Rank> ContributionPool::members(Set set) const { return ranks_of(parts_of(set)); }
+
+std::string ContributionPool::to_string(Set set) const { return text_of_set(members(set)); }
 
 std::string ContributionPool::common(Set a, Set b) const {
   const Parts of_b = parts_of(b);
@@ -94,7 +96,7 @@ std::string ContributionPool::common(Set a, Set b) const {
       both.push_back({std::max(part.first, at->first), std::min(part.end, at->end)});
     }
   }
-  return text_of(both);
+  return text_of_set(ranks_of(both));
 }
 
 ContributionPool::Set ContributionPool::rotated_part_by_part(Set set, const Rotation& rotation,
@@ -231,17 +233,6 @@ ContributionPool::Set ContributionPool::keep(std::span<const std::uint64_t> word
   sets_.emplace_back(chunk.data() + chunk.size() - words.size(), words.size());
   index_[i] = static_cast<std::uint32_t>(sets_.size());
   return kKept | (sets_.size() - 1);
-}
-
-std::string ContributionPool::text_of(const Parts& parts) {
-  std::string out = "{";
-  for (const Part& part : parts) {
-    if (out.size() > 1) out += ", ";
-    out += std::to_string(part.first);
-    const std::uint32_t last = part.end - 1;
-    if (last > part.first) out += (last == part.first + 1 ? ", " : "..") + std::to_string(last);
-  }
-  return out + "}";
 }
 
 RotatedTree SumTrees::sum(std::vector<RotatedTree> parts) {

@@ -110,7 +110,7 @@ class ContributionPool {
   Parts parts_of(Set set) const;
   void append_parts_of_bits(std::span<const std::uint64_t> bits, Parts& parts) const;
   void write_bits(Set set, Words& bits) const;
-  static std::string text_of(const Parts& parts);
+  static std::vector<Rank> ranks_of(const Parts& parts);
 
   Set rotated_part_by_part(Set set, const Rotation& rotation, Rank by);
   Set remembered(Set a, Set b, bool disjoint);

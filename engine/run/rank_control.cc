@@ -19,9 +19,9 @@ Status told_below(const Status& reason) {
   });
 }
 
-// A survivor's word in an agreement: the step, the use in two bits, and the value in 32.
-std::uint64_t word_of(std::uint32_t step, Agreement::Use use, std::uint32_t value) {
-  return std::uint64_t{step} << 34 | std::uint64_t{static_cast<std::uint32_t>(use)} << 32 | value;
+// A rank's word in an agreement: the use, and the value in 32 bits.
+std::uint64_t word_of(Agreement::Use use, std::uint32_t value) {
+  return std::uint64_t{static_cast<std::uint32_t>(use)} << 32 | value;
 }
 
 Status told_above(const std::string& who, const Status& reason) {
@@ -249,24 +249,27 @@ void RankControl::come_back(Rank r) { wake_futex(r).left.store(false, std::memor
 
 bool Agreement::take_step(Use use, std::uint32_t value) {
   Ballot& mine = rank_control_.ballot(rank_);
-  // Relaxed: only this rank takes its steps; another rank may declare it out.
-  std::uint32_t seen = mine.state.load(std::memory_order_relaxed);
-  if ((seen & Ballot::kOut) != 0) return false;
-  decision_.step = step_ = seen / 2 + 1;
-  word_ = word_of(step_, use, value);
-  // This thread plays the rank now: RankControl::is_lost(). The exchange below publishes both.
+  mine.begun = step_;
+  word_ = word_of(use, value);
+  // This thread plays the rank now: RankControl::is_lost(). The exchange below publishes it.
   rank_control_.record(rank_).thread.store(thread_id(), std::memory_order_relaxed);
-  mine.said[step_ & 1].store(word_, std::memory_order_relaxed);
-  // Release: pairs with is_complete().
-  return mine.state.compare_exchange_strong(seen, 2 * step_, std::memory_order_release);
+  // Relaxed: another rank may change the state, but only by an exchange from the value seen here.
+  std::uint64_t seen = mine.state.load(std::memory_order_relaxed);
+  if (is_settled(seen)) return false;
+  // Release: pairs with is_complete() of a rank that is two steps behind.
+  mine.said[step_ & 1].store(word_, std::memory_order_release);
+  const std::uint64_t taken = Ballot::next(seen, true);
+  // Release: pairs with settle().
+  if (!mine.state.compare_exchange_strong(seen, taken, std::memory_order_release)) return false;
+  taken_ = taken;
+  return true;
 }
 
 void Agreement::add(std::uint64_t word) {
-  // A word of step_ + 2: that rank waits no longer for this one.
-  is_overtaken_ = is_overtaken_ || word >> 34 != word_ >> 34;
   decision_.survivors.push_back(next_);
   decision_.value &= static_cast<std::uint32_t>(word);
   decision_.same_use = decision_.same_use && word >> 32 == word_ >> 32;
+  decision_.same_value = decision_.same_value && word == word_;
 }
 
 const char* RankControl::algorithm_of(const CallRecord::What& what) const {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -261,12 +262,22 @@ static_assert(sizeof(WakeFutex) == kCacheLine);
 
 // Ballot is a rank's part of the agreements (Agreement below).
 struct Ballot {
-  Atomic<std::uint32_t> state{0};      // twice the number of its last step, and kOut
+  // The number of the rank's last step, above three bits: the rank takes no further step; it has
+  // taken the last step; it has taken the step before.
+  Atomic<std::uint64_t> state{0};
   Atomic<std::uint64_t> said[2] = {};  // by the step's last bit: the words of its last two steps
-  static constexpr std::uint32_t kOut = 1;
+  std::uint64_t begun = 0;             // the steps that the rank has begun; only its thread uses it
+  static constexpr std::uint64_t kOut = 1, kTaken = 2, kTakenBefore = 4;
+
+  static constexpr std::uint64_t step_of(std::uint64_t state) { return state >> 3; }
+  // The state after one more step, which the rank takes or not.
+  static constexpr std::uint64_t next(std::uint64_t state, bool takes) {
+    return (step_of(state) + 1) << 3 | ((state & kTaken) != 0 ? kTakenBefore : 0) |
+           (takes ? kTaken : 0);
+  }
   // Relaxed: says only that the rank waits for no earlier step.
-  bool has_taken(std::uint64_t step) const {
-    return state.load(std::memory_order_relaxed) / 2 >= step;
+  bool has_reached(std::uint64_t step) const {
+    return step_of(state.load(std::memory_order_relaxed)) >= step;
   }
 };
 
@@ -503,65 +514,129 @@ class RankControl {
   std::vector<bool> left_out_;  // empty: none
 };
 
-// Agreement is one step in which the surviving ranks of a communicator decide who survives, and
+// Agreement is one step in which the ranks of a communicator decide which of them take it, and
 // exchange a value. It works after an abort, and ranks may die between any two of its instructions.
 //
 // Every rank takes the same steps, numbered from 1. For each rank and step the first of two
 // compare-exchanges on the rank's ballot decides, for all ranks and for ever: the rank takes the
-// step, or another rank, which finds it lost, declares it out. A rank that is out takes no further
-// step. So the survivors of step k are the ranks whose ballots have reached k, and every survivor
-// finds the same ones. No rank begins step k + 1 before every other rank has taken step k or is
-// out; therefore two values per rank suffice.
+// step, or another rank, which finds it late or lost, goes on without it. A late rank may take its
+// next step; a lost one is out, and takes no further step. So every rank that takes step k finds
+// the same ranks. No rank begins step k + 1 before step k is decided for every rank; therefore two
+// values per rank suffice, and anything else that a rank keeps twice, by the step's last bit. A
+// rank that reads them too late finds its own ballot changed: decision() is then null.
 class Agreement {
  public:
-  enum class Use : std::uint32_t { agree, shrink, confirm };
+  enum class Use : std::uint32_t { agree, shrink, confirm, active };
+  enum class Verdict : std::uint8_t { waits, late, lost };  // on a rank that has not come
   struct Decision {
-    std::uint32_t step = 0;
-    std::vector<Rank> survivors;              // in order
-    std::uint32_t value = ~std::uint32_t{0};  // bitwise AND of the survivors' values
-    bool same_use = true;                     // false: the survivors' uses differ
+    std::uint64_t step = 0;
+    std::vector<Rank> survivors;              // the ranks that take the step, in order
+    std::uint32_t value = ~std::uint32_t{0};  // bitwise AND of their values
+    bool same_use = true;                     // false: their uses differ
+    bool same_value = true;                   // false: their uses or values differ
   };
 
-  Agreement(RankControl& rank_control, Rank rank) : rank_control_(rank_control), rank_(rank) {}
+  // May throw std::bad_alloc; no other function does.
+  Agreement(RankControl& rank_control, Rank rank) : rank_control_(rank_control), rank_(rank) {
+    decision_.step = step_ = rank_control.ballot(rank).begun + 1;
+    decision_.survivors.reserve(static_cast<std::size_t>(rank_control.ranks()));
+  }
 
-  // Takes the rank's next step. False: the rank is out. Call it once.
+  // Takes the rank's next step. False: the others have gone on without the rank. Unless it is out,
+  // it then ends the step as the others do. Call it once.
   bool take_step(Use use, std::uint32_t value);
-  // Looks once. True: each rank has taken the step or is out. `is_lost(q)` is asked for ranks that
-  // have not come; a rank for which it is true is out.
-  template <class IsLost>
-  bool is_complete(const IsLost& is_lost) {
-    for (; next_ < rank_control_.ranks(); ++next_) {
-      Ballot& its = rank_control_.ballot(next_);
+  // True if rank q takes the step, or the others go on without it. Relaxed: settle() looks again.
+  bool is_settled(Rank q) const {
+    return is_settled(rank_control_.ballot(q).state.load(std::memory_order_relaxed));
+  }
+  // Looks once. True: the step is decided for rank q. `judge(q)` is asked if it has not come.
+  template <class Judge>
+  bool settle(Rank q, const Judge& judge) {
+    Ballot& its = rank_control_.ballot(q);
+    for (;;) {
       // Acquire: pairs with take_step().
-      std::uint32_t seen = its.state.load(std::memory_order_acquire);
-      if (!has_taken(seen, step_) && (seen & Ballot::kOut) == 0) {
-        if (!is_lost(next_)) return false;
-        // Relaxed: a rank that is out publishes nothing. If the exchange fails, the rank has taken
-        // the step or another rank has declared it out.
-        its.state.compare_exchange_strong(seen, seen | Ballot::kOut, std::memory_order_relaxed);
-        seen = its.state.load(std::memory_order_acquire);  // pairs with take_step()
+      std::uint64_t seen = its.state.load(std::memory_order_acquire);
+      if (is_settled(seen)) {
+        seen_ = seen;
+        return true;
       }
-      if (has_taken(seen, step_)) add(its.said[step_ & 1].load(std::memory_order_relaxed));
+      const Verdict verdict = judge(q);
+      if (verdict == Verdict::waits) return false;
+      // Relaxed: a rank that does not come publishes nothing. If the exchange fails, the rank has
+      // taken the step, or another rank has decided.
+      its.state.compare_exchange_strong(
+          seen, verdict == Verdict::lost ? seen | Ballot::kOut : Ballot::next(seen, false),
+          std::memory_order_relaxed);
+    }
+  }
+  // settle() for all ranks, up to the first that is waited for. True: the step is decided.
+  template <class Judge>
+  bool is_complete(const Judge& judge) {
+    for (; next_ < rank_control_.ranks(); ++next_) {
+      if (!settle(next_, judge)) return false;
+      // Acquire: pairs with take_step().
+      if (takes_step(seen_))
+        add(rank_control_.ballot(next_).said[step_ & 1].load(std::memory_order_acquire));
     }
     return true;
   }
-  // After is_complete(). nullptr: the other ranks have declared this rank out, and have gone on.
-  const Decision* decision() const { return is_overtaken_ ? nullptr : &decision_; }
+  // After is_complete(). nullptr: this rank has not taken the step, or the others have begun a
+  // later step without it, so that it may have read values of that one.
+  const Decision* decision() const {
+    // Relaxed: a value of a later step, read with acquire, orders this load behind the exchange
+    // that went on without this rank.
+    return rank_control_.ballot(rank_).state.load(std::memory_order_relaxed) == taken_ ? &decision_
+                                                                                       : nullptr;
+  }
+  // True if this rank can take no step any more. Relaxed: only reported.
+  bool is_out() const {
+    return (rank_control_.ballot(rank_).state.load(std::memory_order_relaxed) & Ballot::kOut) != 0;
+  }
 
-  std::uint32_t step() const { return step_; }
+  std::uint64_t step() const { return step_; }
 
  private:
-  static bool has_taken(std::uint32_t state, std::uint32_t step) { return state / 2 >= step; }
+  bool is_settled(std::uint64_t state) const {
+    return Ballot::step_of(state) >= step_ || (state & Ballot::kOut) != 0;
+  }
+  // For the state of a rank for which the step is decided. (Two steps on, decision() is null.)
+  bool takes_step(std::uint64_t state) const {
+    if (Ballot::step_of(state) == step_) return (state & Ballot::kTaken) != 0;
+    return Ballot::step_of(state) > step_ && (state & Ballot::kTakenBefore) != 0;
+  }
   void add(std::uint64_t word);  // the word of rank next_
 
   RankControl& rank_control_;
   const Rank rank_;
-  std::uint32_t step_ = 0;
-  Rank next_ = 0;  // earlier ranks have taken the step or are out
+  std::uint64_t step_ = 0;
+  Rank next_ = 0;           // the step is decided for earlier ranks
+  std::uint64_t seen_ = 0;  // the ballot that settle() has found
   Decision decision_;
-  std::uint64_t word_ = 0;  // of this step
-  bool is_overtaken_ = false;
+  std::uint64_t word_ = 0;                   // of this step
+  std::uint64_t taken_ = ~std::uint64_t{0};  // this rank's ballot when it took the step
 };
+
+// Data that a rank offers in a step, in words that their owner may overwrite while others read
+// them. The orders are those of Ballot::said: data of a later step show that decision() is null.
+inline void store_words(Atomic<std::uint64_t>* to, const void* from, std::size_t bytes) noexcept {
+  for (const auto* at = static_cast<const std::byte*>(from); bytes > 0; ++to) {
+    std::uint64_t word = 0;
+    const std::size_t part = bytes < sizeof(word) ? bytes : sizeof(word);
+    std::memcpy(&word, at, part);
+    to->store(word, std::memory_order_release);  // pairs with load_words()
+    at += part;
+    bytes -= part;
+  }
+}
+inline void load_words(void* to, const Atomic<std::uint64_t>* from, std::size_t bytes) noexcept {
+  for (auto* at = static_cast<std::byte*>(to); bytes > 0; ++from) {
+    const std::uint64_t word = from->load(std::memory_order_acquire);  // pairs with store_words()
+    const std::size_t part = bytes < sizeof(word) ? bytes : sizeof(word);
+    std::memcpy(at, &word, part);
+    at += part;
+    bytes -= part;
+  }
+}
 
 // The steps of a shrink. The survivors decide who they are, make their communicator, and confirm
 // it; they repeat this if a rank dies meanwhile. `decide(use, value)` takes a step and returns its

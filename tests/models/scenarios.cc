@@ -476,7 +476,7 @@ void survivors(Explorer& x, int ranks, std::uint32_t steps, Rank shrinks) {
   RankControl rank_control(ranks, kParks, kMinute, true);
   using Decisions = std::vector<std::optional<Agreement::Decision>>;
   std::array<Decisions, 3> found;
-  std::array<std::uint32_t, 3> shrunk_in{};
+  std::array<std::uint64_t, 3> shrunk_in{};
   std::array<bool, 3> misses{};
   const auto rank = [&](Rank r) {
     Decisions& mine = found[static_cast<std::size_t>(r)];
@@ -485,7 +485,8 @@ void survivors(Explorer& x, int ranks, std::uint32_t steps, Rank shrinks) {
       Agreement agreement(rank_control, r);
       std::optional<Agreement::Decision> out;
       if (!agreement.take_step(use, value)) return out;
-      x.require(agreement.is_complete([](Rank) { return true; }), "a look that does not end");
+      x.require(agreement.is_complete([](Rank) { return Agreement::Verdict::lost; }),
+                "a look that does not end");
       const Agreement::Decision* decision = agreement.decision();
       if (decision != nullptr) out = *decision;
       misses[static_cast<std::size_t>(r)] = decision == nullptr;
@@ -545,7 +546,9 @@ void wait_for_the_dying(Explorer& x, std::array<bool, 2> take_step) {
            Agreement agreement(rank_control, 0);
            x.require(agreement.take_step(Agreement::Use::agree, 1), "a living rank is out");
            while (!agreement.is_complete([&](Rank q) {
-             return dead[static_cast<std::size_t>(q)].load(std::memory_order_acquire);
+             return dead[static_cast<std::size_t>(q)].load(std::memory_order_acquire)
+                        ? Agreement::Verdict::lost
+                        : Agreement::Verdict::waits;
            })) {
              rest();
            }
@@ -556,6 +559,57 @@ void wait_for_the_dying(Explorer& x, std::array<bool, 2> take_step) {
                      "not the ranks that have taken the step");
          },
          [&] { dies(1); }, [&] { dies(2); }});
+}
+
+// Ranks offer data in steps, and go on without each rank that has not come when they look. So a
+// rank may be late at any time, and one with fewer steps dies; if `loses`, rank 0 finds the last
+// rank lost. Ranks with a result have the data of the same ranks, each of this step.
+void late_ranks(Explorer& x, const std::vector<std::uint64_t>& steps, bool loses) {
+  const auto ranks = static_cast<Rank>(steps.size());
+  RankControl rank_control(ranks, kParks, kMinute, true);
+  std::array<std::array<Atomic<std::uint64_t>, 2>, 3> data{};
+  std::array<std::array<std::vector<Rank>, 4>, 3> found{};
+  const auto rank = [&](Rank r) {
+    const auto i = static_cast<std::size_t>(r);
+    const auto data_of = [](Rank q, std::uint64_t step) {
+      return 10 * step + static_cast<std::uint64_t>(q);
+    };
+    for (std::uint64_t step = 1; step <= steps[i]; ++step) {
+      Agreement agreement(rank_control, r);
+      const std::uint64_t mine = data_of(r, step);
+      store_words(&data[i][step & 1], &mine, sizeof(mine));
+      if (!agreement.take_step(Agreement::Use::active, 7) && agreement.is_out()) return;
+      x.require(agreement.is_complete([&](Rank q) {
+        return loses && r == 0 && q == ranks - 1 ? Agreement::Verdict::lost
+                                                 : Agreement::Verdict::late;
+      }),
+                "a look that does not end");
+      const Agreement::Decision* decision = agreement.decision();
+      if (decision == nullptr) continue;
+      const std::vector<Rank> set = decision->survivors;
+      bool is_right = decision->same_value;
+      for (const Rank q : set) {
+        std::uint64_t word = 0;
+        load_words(&word, &data[static_cast<std::size_t>(q)][step & 1], sizeof(word));
+        is_right = is_right && word == data_of(q, step);
+      }
+      if (agreement.decision() == nullptr) continue;
+      x.require(is_right, "not the data of this step");
+      x.require(std::count(set.begin(), set.end(), r) == 1, "a result of others alone");
+      found[i][step] = set;
+    }
+  };
+  std::vector<std::function<void()>> threads;
+  for (Rank r = 0; r < ranks; ++r) threads.push_back([&rank, r] { rank(r); });
+  x.run(std::move(threads));
+  for (std::size_t step = 1; step < 4; ++step) {
+    const std::vector<Rank>* first = nullptr;
+    for (const auto& one : found) {
+      if (one[step].empty()) continue;
+      if (first == nullptr) first = &one[step];
+      x.require(one[step] == *first, "two sets of one step");
+    }
+  }
 }
 
 struct Told {
@@ -953,6 +1007,10 @@ std::vector<Scenario> scenarios() {
         },
         true);
   }
+  add("late ranks: one of three is lost", [](Explorer& x) { late_ranks(x, {1, 1, 1}, true); });
+  add("late ranks: two, three steps", [](Explorer& x) { late_ranks(x, {3, 3}, false); });
+  add("late ranks: three, one dies", [](Explorer& x) { late_ranks(x, {2, 2, 1}, false); });
+  all.back().is_large = true;
   add("dependents: taken out", taken_out);
   add("dependents: put in", [](Explorer& x) { put_in(x, 0); });
   add("dependents: put in behind others", [](Explorer& x) { put_in(x, 7); });

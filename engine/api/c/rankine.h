@@ -45,8 +45,9 @@
  * Signal handlers may call rkCommAbortFromSignal() and no other function.
  *
  * Processes. In a forked child, calls on inherited handles return rkForked. rkCommDestroy,
- * rkCommAbort, rkRequestFree, rkBucketsDestroy, rkExpertsDestroy and rkEpilogueDestroy drop such
- * handles and leave the parent's ranks alone. The child may make new communicators.
+ * rkCommAbort, rkRequestFree, rkBucketsDestroy, rkExpertsDestroy, rkActiveDestroy and
+ * rkEpilogueDestroy drop such handles and leave the parent's ranks alone. The child may make new
+ * communicators.
  *
  * Stability. Within librankine.so.1 functions are added and never changed; structs begin with their
  * size and grow at their ends. */
@@ -159,6 +160,9 @@ typedef struct rkBuckets* rkBuckets_t;
 
 /* The tokens of a mixture of experts, sent to experts and back. */
 typedef struct rkExperts* rkExperts_t;
+
+/* Collectives that go on without late or lost ranks. */
+typedef struct rkActive* rkActive_t;
 
 #define RK_SPLIT_NOCOLOR (-1)
 
@@ -621,6 +625,46 @@ RK_API rkResult_t rkExpertsGetDropped(rkExperts_t experts, const size_t** droppe
                                       size_t* count) RK_NOEXCEPT;
 /* NULL has no effect. */
 RK_API rkResult_t rkExpertsDestroy(rkExperts_t experts) RK_NOEXCEPT;
+
+/* --- Active ranks: collectives that go on without late or lost ranks --- */
+
+enum rkCollective_t RK_INT_ENUM {
+  rkCollAllReduce = 0,
+  rkCollBroadcast = 1,
+  rkCollAllGather = 2,
+  rkCollReduceScatter = 3,
+  rkCollAllToAll = 4,
+  rkCollReduce = 5,
+  rkCollGather = 6,
+  rkCollScatter = 7,
+  rkCollScan = 8,
+  rkCollExscan = 9
+};
+typedef enum rkCollective_t rkCollective_t;
+
+/* All ranks of comm call it, as rkCommShrink(); comm may then end or be destroyed. waitUs: the
+ * longest time, in microseconds, that a call waits for other ranks; 0 and more. bytes: the largest
+ * input of a rank, equal on all ranks. One thread at a time uses *active. */
+RK_API rkResult_t rkActiveCreate(rkActive_t* active, int64_t waitUs, size_t bytes,
+                                 rkComm_t comm) RK_NOEXCEPT;
+/* This rank and the number of ranks: those of comm, unless ranks were lost before. */
+RK_API rkResult_t rkActiveGetRank(rkActive_t active, int* rank, int* ranks) RK_NOEXCEPT;
+/* From now on this rank's calls wait for these ranks only; at first for all. Others contribute if
+ * they have come by then. */
+RK_API rkResult_t rkActiveWaitFor(rkActive_t active, const int* ranks, size_t count) RK_NOEXCEPT;
+/* Makes the collective among the ranks that come in time; arguments and buffers are those of its
+ * function above, and in and out may overlap. op counts in reductions; root where it has one.
+ * *ranks: the ranks that have contributed, ascending, the same on each rank with a result; valid
+ * until the next call. rankCount 0: the others have gone on without this rank, and it has no
+ * result. Blocks of other ranks in out stay as they are, and averages divide by the number of ranks
+ * listed. Calls are matched by their number: a late rank makes the missed calls too, which return
+ * at once. No error ends *active; a refused call must be made again. engine/api/active.h has the
+ * contract. */
+RK_API rkResult_t rkActiveCall(rkActive_t active, rkCollective_t collective, const void* in,
+                               void* out, size_t count, rkDataType_t type, rkRedOp_t op, int root,
+                               const int** ranks, size_t* rankCount) RK_NOEXCEPT;
+/* The rank is lost for the others. NULL has no effect. */
+RK_API rkResult_t rkActiveDestroy(rkActive_t active) RK_NOEXCEPT;
 
 /* --- Functions without a counterpart in NCCL --- */
 

@@ -607,6 +607,74 @@ class Buckets {
   rkBuckets_t buckets_ = nullptr;
 };
 
+// Collectives that go on without late or lost ranks. A call returns the ranks that have
+// contributed; none: this rank has no result. See rkActiveCall().
+class ActiveRanks {
+ public:
+  explicit ActiveRanks(Member& member,
+                       std::chrono::microseconds wait = std::chrono::milliseconds(2),
+                       std::size_t bytes = 65536) {
+    check(rkActiveCreate(&active_, wait.count(), bytes, member.get()));
+    int rank = 0, ranks = 0;
+    const rkResult_t result = rkActiveGetRank(active_, &rank, &ranks);
+    n_ = static_cast<std::size_t>(ranks);
+    check(result);
+  }
+  ~ActiveRanks() { rkActiveDestroy(active_); }
+  ActiveRanks(ActiveRanks&& other) noexcept
+      : active_(std::exchange(other.active_, nullptr)), n_(other.n_) {}
+  ActiveRanks& operator=(ActiveRanks&&) = delete;
+
+  void wait_for(const std::vector<int>& ranks) {
+    check(rkActiveWaitFor(active_, ranks.data(), ranks.size()));
+  }
+  template <class In, class Out>
+  std::vector<int> all_reduce(const In& in, Out&& out, rkRedOp_t op = rkSum) {
+    return call(rkCollAllReduce, in, out, 1, 1, op);
+  }
+  template <class Data>
+  std::vector<int> broadcast(Data&& data, int root) {
+    return call(rkCollBroadcast, data, data, 1, 1, rkSum, root);
+  }
+  template <class In, class Out>
+  std::vector<int> all_gather(const In& in, Out&& out) {
+    return call(rkCollAllGather, in, out, 1, n_);
+  }
+  template <class In, class Out>
+  std::vector<int> reduce_scatter(const In& in, Out&& out, rkRedOp_t op = rkSum) {
+    return call(rkCollReduceScatter, in, out, n_, 1, op);
+  }
+  template <class In, class Out>
+  std::vector<int> all_to_all(const In& in, Out&& out) {
+    return call(rkCollAllToAll, in, out, n_, n_);
+  }
+  rkActive_t get() const noexcept { return active_; }
+
+ private:
+  // The buffers have that many blocks.
+  template <class In, class Out, class T = ElementOf<Out>>
+  std::vector<int> call(rkCollective_t collective, const In& in, Out&& out, std::size_t in_blocks,
+                        std::size_t out_blocks, rkRedOp_t op = rkSum, int root = 0) {
+    static_assert(std::is_same_v<T, ElementOf<const In>>, "in and out have different elements");
+    const std::size_t count = std::size(out) / out_blocks;
+    if (count * out_blocks != std::size(out) || count * in_blocks != std::size(in)) {
+      const std::string text = "in has " + std::to_string(std::size(in)) +
+                               " elements and out has " + std::to_string(std::size(out)) +
+                               "; allowed are " + std::to_string(in_blocks) + " and " +
+                               std::to_string(out_blocks) + " equal blocks";
+      throw Error(rkInvalidArgument, text.c_str());
+    }
+    const int* ranks = nullptr;
+    std::size_t found = 0;
+    check(rkActiveCall(active_, collective, std::data(in), std::data(out), count,
+                       DataType<T>::value, op, root, &ranks, &found));
+    return std::vector<int>(ranks, ranks + found);
+  }
+
+  rkActive_t active_ = nullptr;
+  std::size_t n_ = 1;
+};
+
 // All ranks of a communicator, one Member each, played by threads of the caller.
 class Communicator {
  public:

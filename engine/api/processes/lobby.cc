@@ -21,7 +21,7 @@
 namespace rankine {
 namespace {
 
-constexpr std::uint32_t kLobbyLayout = 10;
+constexpr std::uint32_t kLobbyLayout = 11;
 // The waiting time for late processes after a failed meeting, counted from the last report; also
 // the time that a process which cannot make a file looks for another one's file.
 constexpr std::int64_t kPatienceNs = 500'000'000;

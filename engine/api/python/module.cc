@@ -1658,6 +1658,7 @@ Ref register_operators(PyObject* types, PyObject* complete) {
 // clang-format off
 #define F(name) method(#name, wrapped<name>)
 PyMethodDef functions[] = {
+    F(rkActiveCall), F(rkActiveCreate), F(rkActiveDestroy), F(rkActiveGetRank), F(rkActiveWaitFor),
     F(rkAllToAllDisplaced), F(rkBucketsAdd), F(rkBucketsAddUnused), F(rkBucketsAllReduce),
     F(rkBucketsCreate), F(rkBucketsDestroy), F(rkBucketsFlush), F(rkBucketsGetCalls),
     F(rkBucketsWait), F(rkCommAbort), F(rkCommAgree), F(rkCommCompute), F(rkCommCount),

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -26,6 +27,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "engine/api/active.h"
 #include "engine/api/check.h"
 #include "engine/api/communicator.h"
 #include "engine/api/network.h"
@@ -613,6 +615,56 @@ int survive_kills(const CallArguments& given) {
              std::to_string(slowest_us) + " us");
 }
 
+// All ranks but one are killed, at any time, while they make active calls; `at` chooses the times
+// and the last rank. Each result is the sum over the listed ranks, and ranks that share a call have
+// had the same set in the one before.
+int active_kills(const CallArguments& given) {
+  Joined joined = join(given.options());
+  auto made = ActiveRanks::create(*joined.member, {.wait = std::chrono::milliseconds(5)});
+  if (!made.ok()) return say(made.status());
+  joined.member.reset();
+  ActiveRanks active = std::move(*made);
+  const auto n = static_cast<std::size_t>(given.ranks);
+  const bool is_last = given.rank == given.at % given.ranks;
+  if (!is_last) {
+    std::minstd_rand random(static_cast<unsigned>(1000 * given.at + given.rank));
+    random.discard(10);
+    std::thread([us = random() % 60'000] {
+      std::this_thread::sleep_for(std::chrono::microseconds(us));
+      kill(getpid(), SIGKILL);
+    }).detach();
+  }
+  std::uint64_t before = 0;  // the set of the call before, or 0
+  int alone = 0, results = 0;
+  for (std::uint64_t call = 1; alone < 300; ++call) {
+    const std::uint64_t self = std::uint64_t{1} << given.rank;
+    const std::array<std::uint64_t, 2> mine = {call, before};
+    std::vector<std::uint64_t> theirs(2 * n), sums(3'000, self + call);
+    const auto at_gather = active.all_gather(mine, theirs);
+    const auto at_sum = active.all_reduce(sums);
+    if (!at_gather.ok()) return say(at_gather.status());
+    if (!at_sum.ok()) return say(at_sum.status());
+    std::uint64_t set = 0, wanted = 0;
+    for (const Rank q : *at_gather) {
+      const std::size_t at = 2 * static_cast<std::size_t>(q);
+      if (theirs[at] != call) return say("data of another call");
+      if (before != 0 && theirs[at + 1] != 0 && theirs[at + 1] != before) return say("two sets");
+    }
+    for (const Rank q : *at_sum) {
+      set |= std::uint64_t{1} << q;
+      wanted += (std::uint64_t{1} << q) + call;
+    }
+    if (set != 0 && (set & self) == 0) return say("a result of others alone");
+    if (set != 0 && sums != std::vector<std::uint64_t>(3'000, wanted)) return say("a wrong sum");
+    before = set;
+    results += set != 0 ? 1 : 0;
+    alone = set == self ? alone + 1 : 0;
+    // Until the others are found dead, they are late.
+    if (alone > 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+  }
+  return say("alone after " + std::to_string(results) + " results");
+}
+
 // Messages between two ranks that are processes.
 
 using Data = std::vector<std::int32_t>;
@@ -869,6 +921,7 @@ const Plays& plays() {
        }},
       {"groups_all_killed_at", killed_dividing},
       {"survives_kills", survive_kills},
+      {"active_kills", active_kills},
       {"messages", messages},
       {"message_outlives", message_outlives},
       {"messages_killed_at", messages_until_killed},

@@ -282,13 +282,12 @@ void expect_no_unowned_names() {
 }
 
 // 4 kills a turn.
-TEST(Shrink, LeavesTheSurvivorsOfEachKill) {
+void expect_one_survives(const std::string& play, int turns) {
   constexpr int kRanks = 5;
-  const auto turns = static_cast<int>(budgeted(5, 250));
   for (int turn = 1; turn <= turns; ++turn) {
     const std::string name = fresh_name();
     std::vector<Spawned> ranks;
-    for (int r = 0; r < kRanks; ++r) ranks.push_back(rank(name, r, kRanks, "survives_kills", turn));
+    for (int r = 0; r < kRanks; ++r) ranks.push_back(rank(name, r, kRanks, play, turn));
     const std::vector<std::string> said = told(ranks);
     for (int r = 0; r < kRanks; ++r) {
       if (r == turn % kRanks) {
@@ -301,6 +300,14 @@ TEST(Shrink, LeavesTheSurvivorsOfEachKill) {
     EXPECT_FALSE(exists(name)) << turn;
   }
   expect_no_unowned_names();
+}
+
+TEST(Shrink, LeavesTheSurvivorsOfEachKill) {
+  expect_one_survives("survives_kills", static_cast<int>(budgeted(5, 250)));
+}
+
+TEST(Active, GoesOnAfterEachKill) {
+  expect_one_survives("active_kills", static_cast<int>(budgeted(10, 250)));
 }
 
 // If all ranks of a file were killed, the next communicator removes the file.

@@ -23,6 +23,7 @@ A waiting call of the main thread runs Python's signal handlers about every 50 m
 raises (Control-C: KeyboardInterrupt), the call raises the exception, and its communicator ends.
 """
 
+from rankine._active import ActiveRanks
 from rankine._buckets import Buckets
 from rankine._epilogues import Epilogue, FunctionEpilogue, RowEpilogue
 from rankine._errors import Code, Error, InvalidArgument
@@ -43,6 +44,7 @@ def version() -> str:
 __version__ = version()
 
 __all__ = [
+    "ActiveRanks",
     "Buckets",
     "Code",
     "Communicator",

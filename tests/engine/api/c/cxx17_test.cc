@@ -106,6 +106,29 @@ TEST(Cxx17, BucketsReduceManyTensors) {
   });
 }
 
+TEST(Cxx17, ActiveRanksListTheContributors) {
+  rk::Communicator team(kRanks);
+  team.run([](rk::Member& me) {
+    rk::ActiveRanks active(me, std::chrono::hours(1));
+    const std::vector<int> all = {0, 1, 2};
+    const std::vector<int> in(kRanks, me.rank() + 1);
+    std::vector<int> out(kRanks), block(1);
+    active.wait_for(all);
+    EXPECT_EQ(active.all_reduce(in, out), all);
+    EXPECT_EQ(out, std::vector<int>(kRanks, 6));
+    EXPECT_EQ(active.reduce_scatter(in, block), all);
+    EXPECT_EQ(block[0], 6);
+    block[0] = me.rank();
+    EXPECT_EQ(active.all_gather(block, out), all);
+    EXPECT_EQ(out, all);
+    EXPECT_EQ(active.all_to_all(in, out), all);
+    EXPECT_EQ(out, (std::vector<int>{1, 2, 3}));
+    EXPECT_EQ(active.broadcast(block, 2), std::vector<int>{2});
+    EXPECT_EQ(block[0], 2);
+    EXPECT_THROW(active.all_gather(in, out), rk::Error);
+  });
+}
+
 TEST(Cxx17, TakesContainersArraysAndViews) {
   rk::Communicator team(kRanks);
   on_threads(team, [](int rank, rk::Member& me) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <barrier>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -808,6 +809,61 @@ TEST(C, TokensGoToExpertsAndReturn) {
     expect_refused(rkExpertsCreate(&experts, 4, 1, 2, rkFloat32, 0, comm),
                    "experts is 4; allowed are multiples of 3");
     return rkExpertsDestroy(nullptr);
+  }),
+             rkSuccess);
+}
+
+// --- Active ranks
+
+// Rank 2 comes when the others have gone on.
+TEST(C, ActiveRanksGoOnWithoutALateRank) {
+  Comms comms(kRanks);
+  std::barrier gate(kRanks);
+  expect_all(comms.run([&](int rank, rkComm_t comm) {
+    rkActive_t active = nullptr;
+    EXPECT_EQ(rkActiveCreate(&active, kHourMs * 1000, 64, comm), rkSuccess) << last_error();
+    int self = -1, ranks = -1;
+    EXPECT_EQ(rkActiveGetRank(active, &self, &ranks), rkSuccess);
+    EXPECT_EQ(self, rank);
+    EXPECT_EQ(ranks, kRanks);
+    const int all[] = {0, 1, 2};
+    std::vector<int> listed;
+    const auto add_up = [&](int value) {
+      const int* from = nullptr;
+      std::size_t count = 0;
+      int sum = -1;
+      EXPECT_EQ(
+          rkActiveCall(active, rkCollAllReduce, &value, &sum, 1, rkInt32, rkSum, 0, &from, &count),
+          rkSuccess)
+          << last_error();
+      listed.assign(from, from + count);
+      return sum;
+    };
+    EXPECT_EQ(rkActiveWaitFor(active, all, 2), rkSuccess) << last_error();
+    if (rank == 2) gate.arrive_and_wait();
+    EXPECT_EQ(add_up(rank + 1), rank == 2 ? -1 : 3);
+    EXPECT_EQ(listed, rank == 2 ? std::vector<int>() : std::vector<int>({0, 1}));
+    if (rank != 2) gate.arrive_and_wait();
+    EXPECT_EQ(rkActiveWaitFor(active, all, 3), rkSuccess) << last_error();
+    EXPECT_EQ(add_up(rank + 1), 6);
+    EXPECT_EQ(listed, std::vector<int>({0, 1, 2}));
+    gate.arrive_and_wait();
+    const int* from = nullptr;
+    std::size_t count = 0;
+    const auto refuse = [&](int collective, rkDataType_t type, const std::string& words) {
+      expect_refused(rkActiveCall(active, static_cast<rkCollective_t>(collective), all, &self, 1,
+                                  type, rkSum, 0, &from, &count),
+                     words);
+    };
+    refuse(10, rkInt32, "collective is 10; allowed are 0 to 9");
+    refuse(rkCollScan, rkOpaque, "type is 100; allowed are 0 to 14");
+    expect_refused(rkActiveWaitFor(active, nullptr, 1), "ranks is NULL");
+    expect_refused(rkActiveWaitFor(active, &ranks, 1), "a rank is 3; allowed are 0 to 2");
+    expect_refused(rkActiveGetRank(active, nullptr, &ranks), "rank is NULL");
+    EXPECT_EQ(rkActiveDestroy(active), rkSuccess) << last_error();
+    expect_refused(rkActiveDestroy(active), "active is no valid handle");
+    expect_refused(rkActiveCreate(&active, -1, 64, comm), "wait is -1 us; allowed are 0 and more");
+    return rkActiveDestroy(nullptr);
   }),
              rkSuccess);
 }

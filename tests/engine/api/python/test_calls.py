@@ -299,6 +299,43 @@ def test_survivors_go_on():
     assert found == {0: (0xFFFA, 0, 2, 2, aborted), 2: (0xFFFA, 1, 2, 2, aborted)}
 
 
+def test_active_ranks_go_on_without_a_late_rank(team):
+    gate = threading.Barrier(3)
+
+    def f(me):
+        with rankine.ActiveRanks(me, wait=3600, bytes=64) as active:
+            is_late = me.rank == 2
+            x, out = numpy.float32([me.rank + 1, 0, 4]), numpy.full(9, -1, numpy.float32)
+            active.wait_for([0, 1])
+            if is_late:
+                gate.wait()
+            got = [active.all_reduce(x[:1], out[:1]), active.all_gather(x, out)]
+            assert got == [[] if is_late else [0, 1]] * 2
+            assert list(out) == [-1] * 9 if is_late else [1, 0, 4, 2, 0, 4, -1, -1, -1]
+            if not is_late:
+                gate.wait()
+            active.wait_for(range(3))
+            assert active.all_reduce(x, op="avg") == [0, 1, 2] and list(x) == [2, 0, 4]
+            assert active.reduce_scatter(x, out[:1]) == [0, 1, 2] and out[0] == 3 * x[me.rank]
+            x[:] = [0, 1, 2]
+            assert active.all_to_all(x) == [0, 1, 2] and list(x) == [me.rank] * 3
+            assert active.broadcast(x, 1) == [1] and list(x) == [1, 1, 1]
+            for wrong, words in [
+                (lambda: active.all_gather(x, x), "x has 12 bytes and out has 12; allowed are 1 and 3 blocks"),
+                (lambda: active.all_reduce(numpy.ones(17, "f4")), "a rank's input has 68 bytes; allowed are 0 to 64"),
+                (lambda: active.all_reduce(x, op="first"), "op is 'first'; allowed for active ranks are sum"),
+                (lambda: active.wait_for([3]), "a rank is 3; allowed are 0 to 2"),
+                (lambda: rankine.ActiveRanks(me, wait=-1), "wait is -1 s"),
+            ]:
+                with pytest.raises(ValueError, match=words):
+                    wrong()
+            gate.wait()
+        with pytest.raises(rankine.Error, match="the active ranks have been closed"):
+            active.all_reduce(x)
+
+    team(3).run(f)
+
+
 def test_pre_multiplied_sums(team):
     def f(me):
         results = []
