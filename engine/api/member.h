@@ -214,6 +214,11 @@ class Member : public TypedCalls<Member, Status> {
     return exchange({const_cast<T*>(sent.data()), sent.size(), data_type_of<T>, to},
                     {received.data(), received.size(), data_type_of<T>, from, false}, options);
   }
+  // True if rank `from` has begun a message to this rank, and no receive here is in flight from it:
+  // a receive from any rank asks for each rank, and then calls recv(). Neither waits nor advances
+  // calls. Errors: an invalid rank; rank_lost if `from` has left or its process has ended; ranks of
+  // several nodes (invalid_argument); the end of the communicator.
+  Result<bool> has_message(Rank from);
   // Makes several messages and collectives at once. Inside `calls`, each call on a member of this
   // thread only starts, and its status says only whether it could be started. All of them are
   // waited for at the end, so their order cannot deadlock. An inner group is part of the outer one.
@@ -329,6 +334,7 @@ class Member : public TypedCalls<Member, Status> {
   bool call_anew(const void* in, void* out, std::size_t count, std::uint64_t kinds) noexcept;
   Result<Request> bind(const Message& message, const CallOptions& options, bool calls);
   Result<Member*> end_of_pair(const Message& message);
+  Status no_memory_for_messages();
   // `calls`: the caller starts the request at once.
   Result<Request> bind(const Call& call, bool calls);
   Result<PayloadMemory> allocate_elements(std::size_t n, std::size_t element_bytes);

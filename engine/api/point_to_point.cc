@@ -82,6 +82,10 @@ Result<Request> Member::bind(const Message& message, const CallOptions& options,
                        .options = options},
                       calls);
 } catch (const std::bad_alloc&) {
+  return no_memory_for_messages();
+}
+
+Status Member::no_memory_for_messages() {
   return give_up(make_error(Code::out_of_memory, [&] {
     return "no memory for messages of rank " + std::to_string(rank());
   }));
@@ -110,6 +114,36 @@ Status Member::exchange(const Message& sent, const Message& received, const Call
     if (first.ok()) first = submit(sent, options);
   });
   return first.ok() ? status : first;
+}
+
+Result<bool> Member::has_message(Rank from) try {
+  if (state_->shared->wire != nullptr) {
+    return invalid_argument(
+        "has_message: the ranks are on several nodes; allowed are ranks of one node");
+  }
+  const auto end = end_of_pair({.peer = from, .sends = false});
+  if (!end.ok()) return end.status();
+  MemberState& receiver = *(*end)->state_;
+  const auto begun = [&](Rank r) {  // acquire: pairs with announce()
+    return receiver.shared->rank_control.record(r).number.load(std::memory_order_acquire);
+  };
+  const auto has_come = [&] {
+    const ProgressEngine::Turn turn(*receiver.progress_engine);
+    return receiver.started.front == nullptr && begun(0) > begun(1);
+  };
+  RankControl& all = state_->shared->rank_control;
+  if (all.follow_above()) return state_->ended();
+  if (has_come()) return true;
+  const bool has_left = all.has_left(from), is_lost = !has_left && all.is_lost(from);
+  if (!has_left && !is_lost) return false;
+  if (has_come()) return true;  // its last message
+  Status status = make_error(Code::rank_lost, [&] {
+    return "rank " + std::to_string(rank()) + " asks for a message, but " + all.state_of(from).text;
+  });
+  if (is_lost) all.abort(status);
+  return status;
+} catch (const std::bad_alloc&) {
+  return no_memory_for_messages();
 }
 
 // --- Several at once ---

@@ -185,6 +185,12 @@ constexpr Kinds kKinds = [] {
   return call_oddly(function, comm, collective, in, out, count, type, op, root);
 }
 
+Status check_peer(const Member& member, int peer) {
+  if (peer >= 0 && peer < member.ranks()) return {};
+  return invalid_argument("peer is " + std::to_string(peer) + "; allowed are 0 to " +
+                          std::to_string(member.ranks() - 1));
+}
+
 // Makes or collects a message, as call().
 rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t count, int type,
                    int peer, bool sends) noexcept {
@@ -192,11 +198,7 @@ rkResult_t message(const char* function, rkComm_t comm, void* data, std::size_t 
     const BorrowedRank handle(comm, BorrowedRank::As::caller);
     handle->check_not_finalized();
     const Message message{data, count, row(kTypes, "type", type), peer, sends};
-    const int ranks = handle->member->ranks();
-    if (peer < 0 || peer >= ranks) {
-      return invalid_argument("peer is " + std::to_string(peer) + "; allowed are 0 to " +
-                              std::to_string(ranks - 1));
-    }
+    if (Status status = check_peer(*handle->member, peer); !status.ok()) return status;
     if (count > 0 && data == nullptr) return is_null("data");
     if (in_group()) {
       collect(function, comm).message = message;
@@ -301,6 +303,18 @@ rkResult_t rkSend(const void* data, size_t count, rkDataType_t type, int peer,
 }
 rkResult_t rkRecv(void* data, size_t count, rkDataType_t type, int peer, rkComm_t comm) noexcept {
   return message("rkRecv", comm, data, count, type, peer, false);
+}
+
+rkResult_t rkHasMessage(int peer, rkComm_t comm, int* has) noexcept {
+  return guarded("rkHasMessage", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    handle->check_not_finalized();
+    if (Status status = check_peer(*handle->member, peer); !status.ok()) return status;
+    if (has == nullptr) return is_null("has");
+    const auto found = handle->member->has_message(peer);
+    if (found.ok()) *has = *found ? 1 : 0;
+    return found.status();
+  });
 }
 
 rkResult_t rkAllGatherCounts(const void* in, void* out, const size_t* counts, rkDataType_t type,

@@ -495,6 +495,10 @@ RK_API rkResult_t rkSend(const void* data, size_t count, rkDataType_t type, int 
                          rkComm_t comm) RK_NOEXCEPT;
 RK_API rkResult_t rkRecv(void* data, size_t count, rkDataType_t type, int peer,
                          rkComm_t comm) RK_NOEXCEPT;
+/* Sets *has to 1 if rank `peer` has begun a message to this rank, and no rkRecv() from it is in
+ * flight here, otherwise to 0; does not wait. To receive from any rank, ask for each rank, then
+ * call rkRecv(). rkRankLost without the end of the communicator: `peer` has left. */
+RK_API rkResult_t rkHasMessage(int peer, rkComm_t comm, int* has) RK_NOEXCEPT;
 
 /* --- Groups --- */
 

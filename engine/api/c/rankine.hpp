@@ -365,6 +365,12 @@ class Member {
   void recv(Buffer&& data, int peer) {
     check(rkRecv(std::data(data), std::size(data), DataType<T>::value, peer, comm_));
   }
+  // True if `peer` has begun a message to this rank; see rkHasMessage().
+  bool has_message(int peer) {
+    int has = 0;
+    check(rkHasMessage(peer, comm_, &has));
+    return has != 0;
+  }
   // Returns a member; its get() is RK_COMM_NULL for RK_SPLIT_NOCOLOR. Not in a group.
   Member split(int color, int key) {
     rkComm_t part = nullptr;

@@ -222,6 +222,11 @@ class Member(NotCopied, _engine.Rank):
         """Receives the next message from rank ``source``."""
         self._recv(out, source, dtype)
 
+    def has_message(self, source: int) -> bool:
+        """True if rank ``source`` has begun a message to this rank. To receive from any rank, ask
+        for each rank; does not wait. Raises an Error with Code.rank_lost if the rank has left."""
+        return bool(_engine.rkHasMessage(source, self._handle))
+
     def exchange(self, x: Any, to: int, out: Any, source: int, *, dtype: str | None = None) -> None:
         """Sends and receives at once, so ranks that send to each other do not deadlock."""
         with group():

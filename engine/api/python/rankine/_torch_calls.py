@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import datetime
 import os
 import queue
@@ -18,29 +19,32 @@ from rankine import _engine
 from rankine._errors import Code, Error
 from rankine._member import Member
 
+ANY = -1  # the peer of a reception from any rank, until a message has come
+_waited = threading.local()  # its sender is that of the last message that the thread has waited for
 _SLICE = 1  # milliseconds: the longest wait for messages before another thread may use the member
 _PATIENCE = 2.0  # seconds: after close(), the longest wait for messages that no thread waits for
 
 
 class Call(Work):
     """A submitted call. ``tensors`` are in use until it is over; the first of them are its
-    ``results``."""
+    ``results``. A message has a ``peer``, to which it calls ``run``."""
 
     def __init__(
         self,
         calls: Calls,
-        run: Callable[[], object],
+        run: Callable[..., object],
         tensors: Sequence[torch.Tensor],
         results: int,
         timeout: float | None = None,
         tag: int = 0,
-        source: int | None = None,
-        is_message: bool = False,
+        peer: int | None = None,
+        receives: bool = False,
     ) -> None:
         super().__init__()
         self._calls, self._run, self._tensors, self._results = calls, run, tensors, results
-        self._timeout, self._tag, self._source, self._is_message = timeout, tag, source, is_message
-        self._request: int | None = None  # of a message under way
+        self._timeout, self._tag, self._peer, self._receives = timeout, tag, peer, receives
+        self._request: int | None = None  # of a message in flight
+        self._deadline = float("inf")  # until a reception from any rank must have a message
         self._done = False
         self._error: BaseException | None = None
         self._future: Any = None
@@ -52,6 +56,8 @@ class Call(Work):
             self._calls.finish(self, timeout.total_seconds())
         if self._error is not None:
             raise self._error
+        if self._receives:
+            _waited.sender = self._peer
         return True
 
     def synchronize(self) -> None:
@@ -72,7 +78,7 @@ class Call(Work):
         return self._outcome()
 
     def source_rank(self) -> int:
-        return -1 if self._source is None else self._source
+        return self._peer if self._receives and self._peer is not None else -1
 
     _source_rank = source_rank
 
@@ -102,13 +108,30 @@ class Call(Work):
             self._end.set_result(None)
 
 
+_source_rank = Work._source_rank
+
+
+def _sender(work: Work) -> int:
+    """The Work that PyTorch wraps around a Call does not ask the Call for its source_rank()."""
+    try:
+        return _source_rank(work)
+    except RuntimeError:
+        if not hasattr(_waited, "sender"):
+            raise
+        return _waited.sender
+
+
+Work._source_rank = _sender
+
+
 class Calls:
     """Executes calls in order, on the thread that waits for them; a helper thread executes calls
     that no thread waits for.
 
     A member is used by one thread at a time, which holds the turn; operators of the group ``name``
     take it without this class if no call is queued and the options are the default's. Messages are started in order, and
-    are then in flight beside each other and beside collectives. A forked child can only drop it.
+    are then in flight beside each other and beside collectives; a reception from any rank, and
+    those after it, start when a message has come. A forked child can only drop it.
     """
 
     def __init__(self, member: Member, name: str) -> None:
@@ -118,6 +141,8 @@ class Calls:
         self._process = os.getpid()
         self._queue: collections.deque[Call] = collections.deque()
         self._under_way: list[Call] = []  # messages; used by the thread that has the turn
+        self._latest = 0  # the rank of the latest message for a reception from any rank
+        self._nap = 0.0
         self._waiters: list[None] = []  # one element per waiting thread
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._helper: threading.Thread | None = None
@@ -224,6 +249,7 @@ class Calls:
             if wanted is not None and wanted._done:
                 return
         ended: list[Call] = []
+        has_waited = True
         try:
             if wanted is not None and wanted._done:
                 return
@@ -231,20 +257,24 @@ class Calls:
                 self.turn.queue(-1)
                 self._make(self._queue.popleft(), ended)
             else:
-                self._look_at_messages(wanted, ended)
+                has_waited = self._look_at_messages(wanted, ended)
         finally:
             self.turn.release()
             for call in ended:  # may call functions of the user
                 call._tell()
+        self._nap = 0.0 if has_waited or ended else min(2 * self._nap + 1e-5, 1e-3)
+        if self._nap > 0:
+            time.sleep(self._nap)
 
     def _make(self, call: Call, ended: list[Call]) -> None:
         try:
-            if self._options != (call._timeout, call._tag):
-                self._set_options(call._timeout, call._tag)
-            if call._is_message:
-                call._request = _engine.collect(False, call._run, (), {})[0]
+            if call._peer is not None:
+                if call._peer == ANY and call._timeout is not None:
+                    call._deadline = time.monotonic() + call._timeout
+                self._start(call, self._under_way)
                 self._under_way.append(call)
                 return
+            self._use_options(call)
             call._run()
         except Exception as error:
             call._error = error
@@ -254,38 +284,86 @@ class Calls:
             raise
         ended.append(call)
 
-    def _look_at_messages(self, wanted: Call | None, ended: list[Call]) -> None:
+    def _start(self, call: Call, earlier: Sequence[Call]) -> bool:
+        """Starts a message. False: a reception that must wait, because it or an earlier one is from
+        any rank, and no message has come."""
+        if call._receives:
+            if any(one._request is None for one in earlier):
+                return False
+            if call._peer == ANY:
+                call._peer = self._sender()
+                if call._peer == ANY:
+                    return False
+        self._use_options(call)
+        call._request = _engine.collect(False, call._run, (call._peer,), {})[0]
+        return True
+
+    def _sender(self) -> int:
+        """Returns a rank that has sent a message. Raises an error if all ranks have left."""
+        ranks, errors = self._member.ranks, []
+        for other in range(1, ranks + 1):
+            rank = (self._latest + other) % ranks
+            try:
+                if rank != self._member.rank and self._member.has_message(rank):
+                    self._latest = rank
+                    return rank
+            except Error as error:
+                errors.append(error)
+        if errors and len(errors) == ranks - 1:
+            raise errors[0]
+        return ANY
+
+    def _look_at_messages(self, wanted: Call | None, ended: list[Call]) -> bool:
+        """False: the thread has not waited."""
         if not self._under_way:
-            return
+            return True
         first = wanted if wanted in self._under_way else self._under_way[0]
+        has_waited = False
         gives_up = self._is_time_to_give_up()
         for call in list(self._under_way):
             try:
-                if call is first:
+                if call._request is None and not self._start(call, self._under_way[: self._under_way.index(call)]):
+                    is_over = False
+                    if time.monotonic() > call._deadline:
+                        self._fail(call, Code.timeout, f"no message from any rank came to rank {self._member.rank} within {call._timeout:g} s")
+                elif call is first:
+                    has_waited = True
                     is_over = _engine.rkRequestWaitFor(call._request, _SLICE)
                 else:
                     is_over = _engine.rkRequestTest(call._request)
-                if not is_over:
-                    if not gives_up:
-                        continue
-                    text = f"the group was destroyed before a message from rank {call._source} came"
-                    _engine.rkCommFail(self._member._handle, text.encode())
-                    call._error = Error(Code.aborted, text)
-                    _engine.rkRequestWaitFor(call._request, 1000)
+                if not is_over and gives_up and call._error is None:
+                    peer = "any rank" if call._peer == ANY else f"rank {call._peer}"
+                    self._fail(call, Code.aborted, f"the group was destroyed before a message from {peer} came")
+                if not is_over and call._error is None:
+                    continue
             except Error as error:
-                call._error = call._error or error
+                call._error = error
             self._under_way.remove(call)
             ended.append(call)
             try:
-                _engine.rkRequestFree(call._request)
+                if call._request is not None:
+                    _engine.rkRequestFree(call._request)
             except Error as error:
                 call._error = call._error or error
+        return has_waited
+
+    def _fail(self, call: Call, code: Code, text: str) -> None:
+        """Ends the communicator, and the message."""
+        call._error = Error(code, text)
+        _engine.rkCommFail(self._member._handle, text.encode())
+        if call._request is not None:
+            with contextlib.suppress(Error):
+                _engine.rkRequestWaitFor(call._request, 1000)
 
     def _is_time_to_give_up(self) -> bool:
         if self._closing is None or self._queue or self._waiters:
             return False
         is_late = time.monotonic() - self._closing >= _PATIENCE
-        return is_late and all(call._source is not None for call in self._under_way)
+        return is_late and all(call._receives for call in self._under_way)
+
+    def _use_options(self, call: Call) -> None:
+        if self._options != (call._timeout, call._tag):
+            self._set_options(call._timeout, call._tag)
 
     def _set_options(self, timeout: float | None, tag: int) -> None:
         self._member.set_options(timeout=timeout, tag=tag)

@@ -3,7 +3,7 @@
     torch.distributed.init_process_group("rankine")     # import rankine.torch is not needed
 
 Tensors are dense, contiguous, and on the CPU. All functions of torch.distributed are supported
-except messages from any rank (``recv`` without ``src``) and several tensors per rank in one list.
+except several tensors per rank in one list.
 Errors are RuntimeErrors. If a process dies, the calls of its group end on all ranks with an error
 that names the rank and process; after destroy_process_group() the other processes can make a new
 group.
@@ -20,7 +20,7 @@ import os
 import secrets
 import socket
 from functools import partial
-from typing import Any, Callable, NoReturn, Sequence
+from typing import Any, Callable, Sequence
 
 from rankine._errors import Code, Error, imported, refuse
 
@@ -39,7 +39,7 @@ from rankine import _engine, _torch_operators
 from rankine._engine import OPERATIONS, TYPES
 from rankine._operations import PreMulSum
 from rankine._teams import Communicator
-from rankine._torch_calls import Call, Calls
+from rankine._torch_calls import ANY, Call, Calls
 from rankine._torch_tensors import (
     TYPE_NUMBERS, Elements, Row, Tensors, blocks, check_sizes, none_away_from_root, only, pairs, rank_of, sizes, summands,
 )
@@ -389,19 +389,24 @@ class ProcessGroup(_Base):
     # --- Messages ---
 
     def send(self, tensors: Tensors, to: int, tag: int) -> Call:
-        return self._message(_engine.rkSend, tensors, rank_of(to, self._size, "dst"), tag, None)
+        return self._message(_engine.rkSend, tensors, rank_of(to, self._size, "dst"), tag)
 
     def recv(self, tensors: Tensors, source: int, tag: int) -> Call:
-        return self._message(_engine.rkRecv, tensors, rank_of(source, self._size, "src"), tag, source)
+        return self._message(_engine.rkRecv, tensors, rank_of(source, self._size, "src"), tag, receives=True)
 
-    def recv_anysource(self, tensors: Tensors, tag: int) -> NoReturn:
-        refuse(f"src is None; allowed are 0 to {self._size - 1}: the engine receives from a given rank only")
+    def recv_anysource(self, tensors: Tensors, tag: int) -> Call:
+        timeout = self._timeout.total_seconds() if self._limit is None else self._limit
+        return self._message(_engine.rkRecv, tensors, ANY, tag, receives=True, timeout=timeout)
 
-    def _message(self, function: Any, tensors: Tensors, peer: int, tag: int, source: int | None) -> Call:
+    def _message(
+        self, function: Any, tensors: Tensors, peer: int, tag: int, receives: bool = False, timeout: float | None = None
+    ) -> Call:
         x = Elements(only(tensors, "tensors"), "tensors[0]")
-        run = partial(function, x.address, x.count, x.type, peer, self._comm, x.bytes)
-        call = Call(self._calls, run, tensors, 1, tag=tag & 0xFFFFFFFF, source=source, is_message=True)
-        return self._calls.submit(call)
+
+        def run(peer: int) -> None:
+            function(x.address, x.count, x.type, peer, self._comm, x.bytes)
+
+        return self._calls.submit(Call(self._calls, run, tensors, 1, timeout, tag & 0xFFFFFFFF, peer, receives))
 
 
 # PyTorch's wrapper of groups for debugging does not keep Python objects alive.

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <complex>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -505,6 +507,56 @@ TEST(Group, MessagesInAnyOrderDoNotDeadlock) {
   int none = 0;
   expect_refused(rkSend(&none, 1, rkInt32, kRanks, comms[0]), "peer is 4; allowed are 0 to 3");
   expect_refused(rkRecv(nullptr, 1, rkInt32, 1, comms[0]), "rkRecv: data is NULL");
+}
+
+TEST(Group, HasMessageTellsWhoseMessageHasBegun) {
+  Comms comms(kRanks);
+  const auto has = [&](int peer) {
+    int answer = -1;
+    EXPECT_EQ(rkHasMessage(peer, comms[0], &answer), rkSuccess) << last_error();
+    return answer;
+  };
+  const auto expect_only = [&](int sender) {
+    for (int peer = 0; peer < kRanks; ++peer) EXPECT_EQ(has(peer), peer == sender ? 1 : 0) << peer;
+  };
+  for (const std::size_t count :
+       {std::size_t{1}, std::size_t{1} << 18}) {  // in slots, and read in place
+    std::vector<int> x(count, 7), y(count);
+    expect_only(-1);
+    std::vector<int> z(count);
+    rkRequest_t received[2] = {};
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(rkGroupStart(), rkSuccess);
+      EXPECT_EQ(rkRecv(i == 0 ? y.data() : z.data(), count, rkInt32, 2, comms[0]), rkSuccess);
+      ASSERT_EQ(rkGroupEndAsync(&received[i]), rkSuccess) << last_error();
+    }
+    expect_only(-1);
+    std::atomic<int> sent{0};
+    std::thread sender([&] {
+      for (; sent < 3; ++sent) {
+        EXPECT_EQ(rkSend(x.data(), count, rkInt32, 0, comms[2]), rkSuccess) << last_error();
+      }
+    });
+    while (count == 1 && sent < 2) std::this_thread::yield();
+    expect_only(-1);  // the receives in flight take them
+    for (rkRequest_t one : received) {
+      EXPECT_EQ(rkRequestWait(one), rkSuccess) << last_error();
+      EXPECT_EQ(rkRequestFree(one), rkSuccess);
+    }
+    while (has(2) == 0) std::this_thread::yield();
+    expect_only(2);
+    EXPECT_EQ(rkRecv(y.data(), count, rkInt32, 2, comms[0]), rkSuccess) << last_error();
+    sender.join();
+    expect_only(-1);
+    EXPECT_EQ(y, x);
+  }
+  int answer = -1;
+  expect_refused(rkHasMessage(kRanks, comms[0], &answer), "peer is 4; allowed are 0 to 3");
+  expect_refused(rkHasMessage(1, comms[0], nullptr), "rkHasMessage: has is NULL");
+  EXPECT_EQ(rkCommFinalize(comms[1]), rkSuccess);
+  expect_error(rkHasMessage(1, comms[0], &answer), rkRankLost, "rank 1 has left");
+  EXPECT_EQ(has(2), 0);
+  EXPECT_EQ(answer, -1);
 }
 
 // One thread splits the communicators of all ranks twice, with other calls before, between and

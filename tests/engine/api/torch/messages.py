@@ -78,14 +78,61 @@ def tags(ranks: int) -> None:
     play(ranks, on_each)
 
 
-def from_the_dead(ranks: int) -> None:
-    def on_each(rank: int, n: int) -> None:
-        dist.barrier()
-        if rank == n - 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        refused("rank_lost", lambda: dist.recv(torch.empty(3), n - 1))
+def from_any_rank(ranks: int) -> None:
+    """Without src: each message once, with its sender; receptions match in the order of their start."""
 
-    play(ranks, on_each, dies=ranks - 1)
+    def on_each(rank: int, n: int) -> None:
+        for size in SIZES:
+            if rank > 0:
+                for i in range(2):
+                    dist.send(torch.full((size,), 10.0 * rank + i), 0)
+            else:
+                senders = []
+                for _ in range(2 * n - 2):
+                    sender = dist.recv(x := torch.empty(size))
+                    check(float(x[-1]) == 10 * sender + senders.count(sender), f"{x[-1]} from {sender}")
+                    senders.append(sender)
+                check(sorted(senders) == sorted(2 * list(range(1, n))), f"{senders}")
+            total = torch.ones(3)
+            works = [dist.irecv(y := torch.empty(size)), dist.irecv(z := torch.empty(size), 1)] if rank == 0 else []
+            dist.all_reduce(total)  # receptions that wait are not in the way
+            if rank == 1:
+                works = [dist.isend(torch.full((size,), float(i)), 0) for i in range(2)]
+            for work in reversed(works):
+                work.wait()
+            check(rank > 0 or (float(y[-1]), float(z[-1])) == (0, 1), "the first reception has the first message")
+
+    play(ranks, on_each)
+
+
+def any_rank_is_missing(ranks: int) -> None:
+    def on_each(rank: int, n: int) -> None:
+        group = dist.new_group(list(range(n)), timeout=datetime.timedelta(seconds=1))
+        if rank == 0:
+            refused("no message from any rank came to rank 0 within 1 s", lambda: dist.recv(torch.empty(3), group=group))
+        dist.barrier()
+        group = dist.new_group(list(range(n)))
+        if rank > 0:
+            dist.send(torch.full((3,), float(rank)), 0, group=group)
+            dist.destroy_process_group(group)
+        dist.barrier()
+        if rank == 0:  # messages of ranks that have left come first
+            check({dist.recv(torch.empty(3), group=group) for _ in range(1, n)} == set(range(1, n)), "the senders")
+            refused("has left", lambda: dist.recv(torch.empty(3), group=group))
+
+    play(ranks, on_each)
+
+
+def from_the_dead(ranks: int) -> None:
+    for anyone in (False, True):
+
+        def on_each(rank: int, n: int) -> None:
+            dist.barrier()
+            if rank == n - 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            refused("rank_lost", lambda: dist.recv(torch.empty(3), None if anyone else n - 1))
+
+        play(ranks, on_each, dies=ranks - 1)
 
 
 def nobody_sends(ranks: int) -> None:
@@ -119,4 +166,4 @@ def nobody_waits(ranks: int) -> None:
 
 
 if __name__ == "__main__":
-    main([around, in_batches, beside_collectives, tags, from_the_dead, nobody_sends, nobody_waits])
+    main([around, in_batches, beside_collectives, tags, from_any_rank, any_rank_is_missing, from_the_dead, nobody_sends, nobody_waits])
