@@ -24,11 +24,12 @@
 //     after two calls of equal count; microseconds. Ranks write their rows before each call
 //     and read the sums after it, as layers do. `ratio` is the median of the ratios by count;
 //     `memory_mib` is the memory of the communicator with all its plans.
-//   experts/<ranks>/<tokens>   tokens of each rank, rows of 4096 bf16, to two of eight experts at
-//     random and back, with other counts in each call. In turns, medians in microseconds on rank
-//     0: `experts` (Experts), and without packing and sums of rows: `counts` (an all-gather of the
-//     counts, and two all-to-alls with counts), `repeated` (the same counts again), `messages`
-//     (the all-gather, and a message per pair and way).
+//   experts/<ranks>/<tokens>/<processes>   tokens of each rank, rows of 4096 bf16, to eight of 64
+//     experts at random and back, with other counts in each call, among threads (0) or processes
+//     (1). In turns, medians in microseconds on rank 0: `experts` (Experts), and without packing
+//     and sums of rows: `counts` (an all-gather of the counts, and two all-to-alls with counts),
+//     `repeated` (the same counts again), `messages` (the all-gather, and a message per pair and
+//     way).
 //   active/<ranks>/<bytes>   an all-reduce of active ranks, all present (`active`), beside one that
 //     waits for all (`call`), batch by batch in turns; medians on rank 0, in nanoseconds.
 //   first_call/threads/<ranks>   create, join, plan and run an all-reduce of 8 B by waiting
@@ -41,6 +42,7 @@
 //   buckets/<how>/<ranks>/<tensors>/<elements>   many small tensors reduced one by one, or packed
 //     into buckets (fused): the time of all tensors once, on the slowest rank.
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -49,6 +51,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -59,6 +62,7 @@
 #include "engine/api/request.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
+#include "engine/base/child_process.h"
 #include "engine/base/statistics.h"
 #include "engine/cli/harness.h"
 #include "engine/run/machine.h"
@@ -354,89 +358,109 @@ void token_counts(benchmark::State& state) {
 }
 BENCHMARK(token_counts)->Args({2, 0})->Args({2, 1})->Apply(in_one_run<benchmark::kMicrosecond>);
 
+// Calls f for each rank: threads of a Team, or processes, of which this one plays rank 0.
+void run_ranks(int ranks, bool processes, const std::function<void(Member&)>& f) {
+  if (!processes) {
+    Team::create({.ranks = ranks, .tuned = false}).value()->run(f).throw_if_error();
+    return;
+  }
+  const std::string name = "bench." + std::to_string(getpid());
+  const auto play = [&](Rank r) {
+    const auto communicator =
+        Communicator::create({.ranks = ranks, .tuned = false, .rank = r, .name = name}).value();
+    f(*communicator->join(r).value());
+    return 0;
+  };
+  std::vector<ChildProcess> others;
+  for (Rank r = 1; r < ranks; ++r) others.emplace_back([&, r] { return play(r); });
+  play(0);
+  for (ChildProcess& other : others) other.wait();
+}
+
 void experts(benchmark::State& state) {
-  constexpr std::size_t kRow = 4'096, kChoices = 2;
-  constexpr int kExperts = 8;
+  constexpr std::size_t kRow = 4'096, kChoices = 8;
+  constexpr int kExperts = 64;
   const auto ranks = static_cast<int>(state.range(0));
   const auto n = static_cast<std::size_t>(ranks), tokens = static_cast<std::size_t>(state.range(1));
-  const auto team = Team::create({.ranks = ranks, .tuned = false}).value();
   std::vector<double> times[4];
   for (auto _ : state) {
-    team->run([&](Member& me) {
-          auto layer =
-              Experts::create(me, {.experts = kExperts, .choices = kChoices, .row_elements = kRow})
-                  .value();
-          const auto self = static_cast<std::size_t>(me.rank());
-          std::mt19937 random(static_cast<unsigned>(me.rank()));
-          std::vector<std::int32_t> indices(tokens * kChoices);
-          std::vector<BFloat16> in(tokens * kRow, BFloat16(1.0F)), out(in);
-          std::vector<BFloat16> sent(tokens * kChoices * kRow, BFloat16(1.0F));
-          std::vector<BFloat16> there(n * sent.size(), BFloat16(1.0F));
-          std::vector<std::size_t> mine(n), pairs(n * n), back(n * n);
-          const auto exchange_counts = [&] {
-            me.all_gather(mine, pairs).throw_if_error();
-            for (std::size_t pair = 0; pair < n * n; ++pair) {
-              back[pair % n * n + pair / n] = pairs[pair];
-            }
-          };
-          const auto by_counts = [&] {
-            exchange_counts();
-            const std::span<BFloat16> rows(sent), arrived(there);
-            me.with_counts(Collective::all_to_all, std::span<const BFloat16>(rows), arrived, pairs)
-                .throw_if_error();
-            me.with_counts(Collective::all_to_all, std::span<const BFloat16>(arrived), rows, back)
-                .throw_if_error();
-          };
-          const auto by_messages = [&] {
-            exchange_counts();
-            for (const auto& counts : {pairs, back}) {
-              me.group([&] {
-                  std::size_t from = 0, to = 0;
-                  for (std::size_t q = 0; q < n; ++q) {
-                    const std::size_t goes = counts[self * n + q], comes = counts[q * n + self];
-                    if (q != self && goes > 0) {
-                      me.send(std::span(sent).subspan(from, goes), static_cast<Rank>(q))
-                          .throw_if_error();
-                    }
-                    if (q != self && comes > 0) {
-                      me.recv(std::span(there).subspan(to, comes), static_cast<Rank>(q))
-                          .throw_if_error();
-                    }
-                    from += goes;
-                    to += comes;
-                  }
-                }).throw_if_error();
-            }
-          };
-          const auto measure = [&](std::vector<double>& into, const auto& call) {
-            const double took = batch_ns(me, 1, call);
-            if (me.rank() == 0) into.push_back(1e-3 * took);
-          };
-          for (int turn = 0; turn < kBatches; ++turn) {
-            std::fill(mine.begin(), mine.end(), 0);
-            for (std::int32_t& e : indices) {
-              e = static_cast<std::int32_t>(random() % kExperts);
-              mine[static_cast<std::size_t>(e) / (kExperts / n)] += kRow;
-            }
-            measure(times[0], [&] {
-              layer.dispatch(in, indices, there).throw_if_error();
-              const std::size_t rows =
-                  std::accumulate(layer.counts().begin(), layer.counts().end(), std::size_t{0});
-              layer.combine(std::span(there).first(rows * kRow), {}, out).throw_if_error();
-            });
-            measure(times[1], by_counts);
-            measure(times[2], by_counts);
-            measure(times[3], by_messages);
-          }
-        })
-        .throw_if_error();
+    run_ranks(ranks, state.range(2) != 0, [&](Member& me) {
+      auto layer =
+          Experts::create(me, {.experts = kExperts, .choices = kChoices, .row_elements = kRow})
+              .value();
+      const auto self = static_cast<std::size_t>(me.rank());
+      std::mt19937 random(static_cast<unsigned>(me.rank()));
+      std::vector<std::int32_t> indices(tokens * kChoices);
+      std::vector<BFloat16> in(tokens * kRow, BFloat16(1.0F)), out(in);
+      std::vector<BFloat16> sent(tokens * kChoices * kRow, BFloat16(1.0F));
+      // Nearly equal parts for all ranks, unless tokens are few.
+      const std::size_t most = std::min(n * tokens, 2 * tokens + 100) * kChoices * kRow;
+      std::vector<BFloat16> there(most, BFloat16(1.0F));
+      std::vector<std::size_t> mine(n), pairs(n * n), back(n * n);
+      const auto exchange_counts = [&] {
+        me.all_gather(mine, pairs).throw_if_error();
+        for (std::size_t pair = 0; pair < n * n; ++pair) {
+          back[pair % n * n + pair / n] = pairs[pair];
+        }
+      };
+      const auto by_counts = [&] {
+        exchange_counts();
+        const std::span<BFloat16> rows(sent), arrived(there);
+        me.with_counts(Collective::all_to_all, std::span<const BFloat16>(rows), arrived, pairs)
+            .throw_if_error();
+        me.with_counts(Collective::all_to_all, std::span<const BFloat16>(arrived), rows, back)
+            .throw_if_error();
+      };
+      const auto by_messages = [&] {
+        exchange_counts();
+        for (const auto& counts : {pairs, back}) {
+          me.group([&] {
+              std::size_t from = 0, to = 0;
+              for (std::size_t q = 0; q < n; ++q) {
+                const std::size_t goes = counts[self * n + q], comes = counts[q * n + self];
+                if (q != self && goes > 0) {
+                  me.send(std::span(sent).subspan(from, goes), static_cast<Rank>(q))
+                      .throw_if_error();
+                }
+                if (q != self && comes > 0) {
+                  me.recv(std::span(there).subspan(to, comes), static_cast<Rank>(q))
+                      .throw_if_error();
+                }
+                from += goes;
+                to += comes;
+              }
+            }).throw_if_error();
+        }
+      };
+      const auto measure = [&](std::vector<double>& into, const auto& call) {
+        const double took = batch_ns(me, 1, call);
+        if (me.rank() == 0) into.push_back(1e-3 * took);
+      };
+      for (int turn = 0; turn < kBatches / 3; ++turn) {
+        std::fill(mine.begin(), mine.end(), 0);
+        for (std::int32_t& e : indices) {
+          e = static_cast<std::int32_t>(random() % kExperts);
+          mine[static_cast<std::size_t>(e) / (kExperts / n)] += kRow;
+        }
+        measure(times[0], [&] {
+          layer.dispatch(in, indices, there).throw_if_error();
+          const std::size_t rows =
+              std::accumulate(layer.counts().begin(), layer.counts().end(), std::size_t{0});
+          layer.combine(std::span(there).first(rows * kRow), {}, out).throw_if_error();
+        });
+        measure(times[1], by_counts);
+        measure(times[2], by_counts);
+        measure(times[3], by_messages);
+      }
+    });
     state.SetIterationTime(median(times[0]) * 1e-6);
   }
   const char* const names[] = {"experts", "counts", "repeated", "messages"};
   for (int i = 0; i < 4; ++i) state.counters[names[i]] = median(times[i]);
 }
-BENCHMARK(experts)->Args({2, 8})->Args({2, 64})->Args({2, 512})->Args({4, 64})->Apply(
-    in_one_run<benchmark::kMicrosecond>);
+BENCHMARK(experts)
+    ->ArgsProduct({{2, 4}, {1, 8, 64, 512}, {0, 1}})
+    ->Apply(in_one_run<benchmark::kMicrosecond>);
 
 void active(benchmark::State& state) {
   const auto ranks = static_cast<int>(state.range(0));

@@ -25,8 +25,8 @@ struct ExpertsHandle {
   ExpertsOptions options;
   Experts experts;
 
-  Experts::Buffer buffer(const void* elements, std::size_t rows) const {
-    return {const_cast<void*>(elements), rows * options.row_elements, options.type};
+  Experts::Buffer buffer(const void* elements, std::size_t rows, DataType type) const {
+    return {const_cast<void*>(elements), rows * options.row_elements, type};
   }
 };
 
@@ -60,7 +60,8 @@ using namespace rankine;
 extern "C" {
 
 rkResult_t rkExpertsCreate(rkExperts_t* experts, int expertCount, int choices, size_t rowElements,
-                           rkDataType_t type, size_t capacity, rkComm_t comm) noexcept {
+                           rkDataType_t type, rkDataType_t resultType, size_t capacity,
+                           rkComm_t comm) noexcept {
   return guarded("rkExpertsCreate", [&]() -> Status {
     const BorrowedRank rank(comm, BorrowedRank::As::caller);
     if (experts == nullptr) return is_null("experts");
@@ -69,7 +70,8 @@ rkResult_t rkExpertsCreate(rkExperts_t* experts, int expertCount, int choices, s
                                  .choices = choices,
                                  .row_elements = rowElements,
                                  .type = row(kTypes, "type", type),
-                                 .capacity = capacity};
+                                 .capacity = capacity,
+                                 .result_type = row(kTypes, "resultType", resultType)};
     auto made = Experts::create(*rank->member, options);
     if (!made.ok()) return made.status();
     *experts = HandleTable<ExpertsHandle>::add(
@@ -83,10 +85,11 @@ rkResult_t rkExpertsDispatch(rkExperts_t experts, const void* tokens, const int3
   return guarded("rkExpertsDispatch", [&]() -> Status {
     const ExpertsInUse one(experts);
     if (indices == nullptr && tokenCount > 0) return is_null("indices");
-    const auto choices = static_cast<std::size_t>(one.handle->options.choices);
-    return one.handle->experts.dispatch(one.handle->buffer(tokens, tokenCount),
+    const ExpertsOptions& options = one.handle->options;
+    const auto choices = static_cast<std::size_t>(options.choices);
+    return one.handle->experts.dispatch(one.handle->buffer(tokens, tokenCount, options.type),
                                         std::span(indices, tokenCount * choices),
-                                        one.handle->buffer(rows, room));
+                                        one.handle->buffer(rows, room, options.type));
   });
 }
 
@@ -97,10 +100,11 @@ rkResult_t rkExpertsCombine(rkExperts_t experts, const void* results, const floa
     Experts& its = one.handle->experts;
     const auto counts = its.counts();
     const auto choices = static_cast<std::size_t>(one.handle->options.choices);
-    return its.combine(
-        one.handle->buffer(results, std::accumulate(counts.begin(), counts.end(), std::size_t{0})),
-        std::span(weights, weights == nullptr ? 0 : its.tokens() * choices),
-        one.handle->buffer(out, its.tokens()));
+    const DataType type = *one.handle->options.result_type;
+    const std::size_t rows = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+    return its.combine(one.handle->buffer(results, rows, type),
+                       std::span(weights, weights == nullptr ? 0 : its.tokens() * choices),
+                       one.handle->buffer(out, its.tokens(), type));
   });
 }
 

@@ -596,11 +596,11 @@ RK_API rkResult_t rkBucketsDestroy(rkBuckets_t buckets) RK_NOEXCEPT;
  */
 
 /* Rank r has expertCount / ranks neighbouring experts. `choices`: experts per token. `type`, of
- * tokens and results: a float of at most 32 bits. `capacity`: the most rows of an expert, from all
- * ranks; rows beyond it are dropped, of the highest ranks and there of the last tokens; 0: no
- * limit. All but `choices` must be equal on all ranks. Experts are used by the thread of their
- * rank, and must be destroyed before the handle. Options of rkCommSetCallOptions() do not apply.
- * Not in a group.
+ * tokens, and resultType, of results and out: floats of at most 32 bits. `capacity`: the most rows
+ * of an expert, from all ranks; rows beyond it are dropped, of the highest ranks and there of the
+ * last tokens; 0: no limit. All but `choices` must be equal on all ranks. Experts are used by the
+ * thread of their rank, and must be destroyed before the handle. Options of rkCommSetCallOptions()
+ * do not apply. Not in a group.
  *
  *   rkExpertsDispatch(experts, tokens, indices, tokenCount, rows, room);
  *   rkExpertsGetCounts(experts, &counts, &count);
@@ -608,8 +608,8 @@ RK_API rkResult_t rkBucketsDestroy(rkBuckets_t buckets) RK_NOEXCEPT;
  *   rkExpertsCombine(experts, rows, weights, out);
  */
 RK_API rkResult_t rkExpertsCreate(rkExperts_t* experts, int expertCount, int choices,
-                                  size_t rowElements, rkDataType_t type, size_t capacity,
-                                  rkComm_t comm) RK_NOEXCEPT;
+                                  size_t rowElements, rkDataType_t type, rkDataType_t resultType,
+                                  size_t capacity, rkComm_t comm) RK_NOEXCEPT;
 /* tokens: tokenCount rows. indices[t * choices + c]: the expert of choice c of token t; -1: none.
  * rows: room for `room` rows. Arriving rows lie without gaps in the order of this rank's experts,
  * for one expert in the order of ranks, tokens and choices. If the room of a rank is too small, or

@@ -471,6 +471,8 @@ class Member {
     static_assert(std::is_same_v<T, ElementOf<Out>>, "in and out have different elements");
   }
   std::size_t all(std::size_t count) const { return count * static_cast<std::size_t>(ranks()); }
+  template <class, class>
+  friend class Experts;
   static void must_have(const char* name, std::size_t has, std::size_t needed) {
     if (has == needed) return;
     const std::string text = std::string(name) + " has " + std::to_string(has) +
@@ -679,6 +681,71 @@ class ActiveRanks {
 
   rkActive_t active_ = nullptr;
   std::size_t n_ = 1;
+};
+
+// Tokens of T that go to the experts of a layer and return as results; must be destroyed before its
+// member.
+template <class T, class Result = T>
+class Experts {
+ public:
+  Experts(Member& member, int experts, int choices, std::size_t row_elements,
+          std::size_t capacity = 0)
+      : choices_(static_cast<std::size_t>(choices)), row_elements_(row_elements) {
+    check(rkExpertsCreate(&experts_, experts, choices, row_elements, DataType<T>::value,
+                          DataType<Result>::value, capacity, member.get()));
+  }
+  ~Experts() { rkExpertsDestroy(experts_); }
+  Experts(Experts&& other) noexcept
+      : choices_(other.choices_),
+        row_elements_(other.row_elements_),
+        experts_(std::exchange(other.experts_, nullptr)) {}
+  Experts& operator=(Experts&&) = delete;
+
+  // Returns the number of rows of each of this rank's experts, valid until the next dispatch().
+  template <class Tokens, class Indices, class Rows>
+  View<const std::size_t> dispatch(const Tokens& tokens, const Indices& indices, Rows&& rows) {
+    Member::same_type<T, const Tokens>();
+    Member::same_type<T, Rows>();
+    Member::same_type<std::int32_t, const Indices>();
+    const std::size_t count = std::size(tokens) / row_elements_;
+    Member::must_have("tokens", std::size(tokens), count * row_elements_);
+    Member::must_have("indices", std::size(indices), count * choices_);
+    tokens_ = 0;
+    check(rkExpertsDispatch(experts_, std::data(tokens), std::data(indices), count, std::data(rows),
+                            std::size(rows) / row_elements_));
+    tokens_ = count;
+    const View<const std::size_t> counts = get(rkExpertsGetCounts);
+    arrived_ = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) arrived_ += counts.data()[i];
+    return counts;
+  }
+  // weights: empty, or as many as indices.
+  template <class Results, class Weights, class Out>
+  void combine(const Results& results, const Weights& weights, Out&& out) {
+    Member::same_type<Result, const Results>();
+    Member::same_type<Result, Out>();
+    Member::same_type<float, const Weights>();
+    Member::must_have("results", std::size(results), arrived_ * row_elements_);
+    Member::must_have("out", std::size(out), tokens_ * row_elements_);
+    const bool is_weighted = std::size(weights) > 0;
+    if (is_weighted) Member::must_have("weights", std::size(weights), tokens_ * choices_);
+    check(rkExpertsCombine(experts_, std::data(results), is_weighted ? std::data(weights) : nullptr,
+                           std::data(out)));
+  }
+  View<const std::size_t> dropped() const { return get(rkExpertsGetDropped); }
+  rkExperts_t get() const noexcept { return experts_; }
+
+ private:
+  View<const std::size_t> get(rkResult_t (*list)(rkExperts_t, const std::size_t**,
+                                                 std::size_t*)) const {
+    const std::size_t* numbers = nullptr;
+    std::size_t count = 0;
+    check(list(experts_, &numbers, &count));
+    return {numbers, count};
+  }
+
+  std::size_t choices_, row_elements_, tokens_ = 0, arrived_ = 0;  // of the latest dispatch()
+  rkExperts_t experts_ = nullptr;
 };
 
 // All ranks of a communicator, one Member each, played by threads of the caller.

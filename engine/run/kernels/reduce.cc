@@ -247,6 +247,8 @@ SpreadKernel find_tree_spread(DataType type, ReduceOp op) {
 
 ScaleKernel find_scale(DataType type, Isa isa) { return table(isa).scale[index(type)]; }
 
+WeightedKernel find_weighted(DataType type, Isa isa) { return table(isa).weighted[index(type)]; }
+
 // On lines that another core has written, string instructions are up to a quarter slower than our
 // loop for blocks that fit in the first-level cache, and faster for larger ones. (glibc's memcpy
 // uses them from 2 KiB to the size of the second-level cache.)

@@ -96,6 +96,16 @@ using ScaleKernel = void (*)(void* dst, const void* src, std::size_t count,
 // nullptr for b8, whose only product is "and". Arguments as for find_reduce().
 ScaleKernel find_scale(DataType type, Isa isa);
 
+// dst[i] = srcs[0][i] * weights[0] + srcs[1][i] * weights[1] + ... for i < count: in f32, from 0
+// and left to right, rounded after every operation, and once to the type. Without sources: zeros.
+// The sources may repeat; dst overlaps none. A weight that is a NaN must be the quiet NaN with an
+// empty payload. Equal bits with every instruction set.
+using WeightedKernel = void (*)(void* dst, const void* const* srcs, const float* weights,
+                                int n_srcs, std::size_t count) noexcept;
+
+// nullptr for types other than floats of at most 32 bits. Arguments as for find_reduce().
+WeightedKernel find_weighted(DataType type, Isa isa);
+
 // Copies 8 to 16 bytes without a call, and returns true. False: another size; nothing is copied.
 [[gnu::always_inline]] inline bool copy_few_bytes(void* dst, const void* src,
                                                   std::size_t bytes) noexcept {
@@ -198,6 +208,7 @@ struct KernelTable {
   ReduceKernel reduce[kDataTypes][kReduceOps];  // [type][op], nullptr iff !supports(type, op)
   SpreadKernel spread[kDataTypes][kReduceOps];
   ScaleKernel scale[kDataTypes];  // nullptr: b8
+  WeightedKernel weighted[kDataTypes];
   CopyKernel copy;
   CopyKernel copy_streaming;
   RowKernel (*rows)(DataType type, DataType out) noexcept;

@@ -789,6 +789,49 @@ constexpr ScaleKernel scale_kernel() {
   }
 }
 
+// Each source is multiplied by its weight; the sums begin at 0.
+struct WeightedSources {
+  const void* const* srcs;
+  const float* weights;
+  int count;
+
+  template <class F, class Load>
+  RANKINE_INLINE typename F::Total fold(std::size_t at, Load get) const {
+    typename F::Total total{};
+    for (int s = 0; s < count; ++s) total = step<F>(total, get(source(s) + at), s);
+    return total;
+  }
+  template <class F, std::size_t kRegisters>
+  RANKINE_INLINE void fold_many(typename F::Total* totals, std::size_t at) const {
+    using Register = typename F::Register;
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kRegisters; ++r) totals[r] = typename F::Total{};
+    for (int s = 0; s < count; ++s) {
+      const char* from = source(s) + at;
+#pragma GCC unroll 8
+      for (std::size_t r = 0; r < kRegisters; ++r) {
+        totals[r] = step<F>(totals[r], load<Register>(from + r * sizeof(Register)), s);
+      }
+    }
+  }
+
+ private:
+  RANKINE_INLINE const char* source(int s) const { return static_cast<const char*>(srcs[s]); }
+  template <class F>
+  RANKINE_INLINE typename F::Total step(typename F::Total total, typename F::Register x,
+                                        int s) const {
+    return combine_floats<ReduceOp::sum>(total, ScaleFloat<float>{weights[s]}(F::first(x)));
+  }
+};
+
+template <class T>
+void weigh(void* dst, const void* const* srcs, const float* weights, int n_srcs,
+           std::size_t count) noexcept {
+  using F = typename FoldFor<T, ReduceOp::sum>::type;
+  sweep<F>(static_cast<char*>(dst), WeightedSources{srcs, weights, n_srcs}, count * sizeof(T),
+           Keep{}, Temporal{});
+}
+
 template <DataType kType, class Kernel>
 constexpr void fill_row(Kernel (&row)[kReduceOps]) {
   row[0] = kernel<kType, ReduceOp::sum, Kernel>();
@@ -823,6 +866,14 @@ constexpr void fill(Kernel (&rows)[kDataTypes][kReduceOps]) {
 template <int... kTypes>
 constexpr void fill_scales(ScaleKernel (&row)[kDataTypes], std::integer_sequence<int, kTypes...>) {
   ((row[kTypes] = scale_kernel<static_cast<DataType>(kTypes)>()), ...);
+}
+
+constexpr void fill_weighted(WeightedKernel (&row)[kDataTypes]) {
+  row[0] = weigh<float>;
+  row[2] = weigh<HalfCode>;
+  row[3] = weigh<BFloatCode>;
+  row[10] = weigh<Float8Code<3>>;
+  row[11] = weigh<Float8Code<2>>;
 }
 
 // The table of another instruction set, with sums and products of bfloat16 of this one.

@@ -328,6 +328,7 @@ consteval KernelTable make_table() {
   fill(table.reduce);
   fill(table.spread);
   fill_scales(table.scale, std::make_integer_sequence<int, kDataTypes>());
+  fill_weighted(table.weighted);
   table.rows = kernel_of;
   table.conversions = conversions_of;
   table.copy = copy;

@@ -4,10 +4,13 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/api/c/rankine.h"
+#include "engine/api/experts.h"
 #include "engine/api/team.h"
 #include "tests/engine/run/counted_memory.h"
 
@@ -74,6 +77,41 @@ INSTANTIATE_TEST_SUITE_P(Settings, Allocation,
                                          Setting{2, 9'000, WaitPolicy::Mode::yield},
                                          Setting{3, 700, WaitPolicy::Mode::park},
                                          Setting{5, 33, WaitPolicy::Mode::yield}));
+
+// Tokens choose other experts in each call.
+TEST(AllocationByExperts, NoneAfterTheFirstCall) {
+  if (!kCountsMemory) GTEST_SKIP() << "operator new is the sanitizer's";
+  constexpr std::size_t kTokens = 10;
+  auto team = Team::create({.ranks = 2}).value();
+  std::size_t before = 0, most = 0;
+  const Status status = team->run([&](Member& me) {
+    auto experts =
+        Experts::create(me, {.experts = 6, .choices = 3, .row_elements = 100, .capacity = 7})
+            .value();
+    std::vector<BFloat16> tokens(kTokens * 100), rows(42 * 100), out(tokens);
+    std::array<std::int32_t, kTokens * 3> indices{};
+    std::int32_t next = me.rank();
+    const auto calls = [&](int repetitions) {
+      for (int i = 0; i < repetitions; ++i) {
+        for (std::int32_t& index : indices) index = (next += i + 1) % 7 - 1;
+        experts.dispatch(tokens, indices, rows).throw_if_error();
+        std::size_t arrived = 0;
+        for (const std::size_t count : experts.counts()) arrived += count;
+        experts.combine(std::span(rows).first(arrived * 100), {}, out).throw_if_error();
+      }
+    };
+    calls(2);
+    me.barrier().throw_if_error();
+    if (me.rank() == 0) before = CountedMemory::begin();
+    me.barrier().throw_if_error();
+    calls(20);
+    me.barrier().throw_if_error();
+    if (me.rank() == 0) most = CountedMemory::most.load();
+    me.barrier().throw_if_error();
+  });
+  EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(most, before);
+}
 
 // One thread plays two ranks. Fails if a successful call makes a name for an error, a list of its
 // requests or handles, or a new object for each call of a group.

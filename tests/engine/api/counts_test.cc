@@ -3,28 +3,37 @@
 // ranks' words.
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <ctime>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/experts.h"
+#include "engine/api/network.h"
 #include "engine/api/team.h"
+#include "engine/base/child_process.h"
+#include "tests/engine/api/child_process.h"
 #include "tests/engine/api/ranks.h"
 
 namespace rankine {
 namespace {
 
+using testing_processes::kChildrenMayHaveThreads;
 using Elements = std::vector<std::uint32_t>;
 
 // Returns the contribution of rank `from` to element i of natural block b.
@@ -301,10 +310,11 @@ TEST(Displacement, WhatIsWrongIsNamed) {
 // Tokens that go to experts and return.
 
 // The tokens and choices of all ranks, at random, and what a serial program makes of them.
-template <class T>
+template <class T, class R = T>
 struct Layer {
   ExpertsOptions options;
-  std::vector<std::vector<T>> tokens, rows, out;  // by rank; rows: as they arrive
+  std::vector<std::vector<T>> tokens, rows;  // by rank; rows: as they arrive
+  std::vector<std::vector<R>> out;
   std::vector<std::vector<std::int32_t>> indices;
   std::vector<std::vector<float>> weights;
   std::vector<Sizes> counts, dropped;
@@ -312,6 +322,7 @@ struct Layer {
   // `used`: no token chooses an expert from this one on.
   Layer(const ExpertsOptions& asked, int ranks, int used, unsigned seed) : options(asked) {
     options.type = data_type_of<T>;
+    options.result_type = data_type_of<R>;
     const auto n = static_cast<std::size_t>(ranks), width = options.row_elements;
     const auto choices = static_cast<std::size_t>(options.choices);
     std::mt19937 random(seed);
@@ -365,54 +376,83 @@ struct Layer {
           sums[r][k] += weights[r][i] * static_cast<float>(worked(indices[r][i], tokens[r][k]));
         }
       }
-      std::ranges::transform(sums[r], out[r].begin(), [](float sum) { return T(sum); });
+      std::ranges::transform(sums[r], out[r].begin(), [](float sum) { return R(sum); });
     }
   }
-  static T worked(int expert, T x) {
-    return T(static_cast<float>(x) * static_cast<float>(expert + 1));
+  static R worked(int expert, T x) {
+    return R(static_cast<float>(x) * static_cast<float>(expert + 1));
   }
-  // The rank's part: rows arrive, are worked on in place, and return.
-  Status play(Member& me, Experts& experts) const {
+  // The rank's part: rows arrive, are worked on, in place if the types are equal, and return.
+  // Tokens and results change as soon as the calls return. `payloads`: all are payloads.
+  Status play(Member& me, Experts& experts, bool payloads = false) const {
     const auto self = static_cast<std::size_t>(me.rank());
-    std::vector<T> arrived(rows[self].size() + 3 * options.row_elements, T(7.0F));
-    Status status = experts.dispatch(tokens[self], indices[self], arrived);
+    const auto made = [&]<class E>(std::size_t count, std::vector<E>& plain, Payload<E>& payload) {
+      if (payloads) payload = me.allocate<E>(count).value();
+      plain.resize(payloads ? 0 : count);
+      const std::span<E> all = payloads ? payload.span() : std::span<E>(plain);
+      std::ranges::fill(all, E(7.0F));
+      return all;
+    };
+    std::vector<T> plain_sent, plain_arrived;
+    std::vector<R> plain_results;
+    Payload<T> payload_sent, payload_arrived;
+    Payload<R> payload_results;
+    const std::size_t elements = rows[self].size();
+    const auto sent = made(tokens[self].size(), plain_sent, payload_sent);
+    auto arrived = made(elements + 3 * options.row_elements, plain_arrived, payload_arrived);
+    std::ranges::copy(tokens[self], sent.begin());
+    Status status = experts.dispatch(sent, indices[self], arrived);
     if (!status.ok()) return status;
+    std::ranges::fill(sent, T(9.0F));
     EXPECT_TRUE(std::ranges::equal(experts.counts(), counts[self]));
     EXPECT_TRUE(std::ranges::equal(experts.dropped(), dropped[self]));
-    arrived.resize(rows[self].size());
-    EXPECT_EQ(bytes_of(arrived), bytes_of(rows[self])) << "rank " << self;
+    arrived = arrived.first(elements);
+    EXPECT_TRUE(same_bytes(arrived, std::span(rows[self]))) << "rank " << self;
+    std::span<R> results;
+    if constexpr (std::is_same_v<T, R>) {
+      results = arrived;
+    } else {
+      results = made(elements, plain_results, payload_results);
+    }
     std::size_t i = 0;
     int expert = me.rank() * options.experts / me.ranks();
     for (const std::size_t count : counts[self]) {
       for (const std::size_t end = i + count * options.row_elements; i < end; ++i) {
-        arrived[i] = worked(expert, arrived[i]);
+        results[i] = worked(expert, arrived[i]);
       }
       ++expert;
     }
-    std::vector<T> returned(out[self].size());
-    status = experts.combine(arrived, weights[self], returned);
-    EXPECT_EQ(bytes_of(returned), bytes_of(out[self])) << "rank " << self;
+    std::vector<R> returned(out[self].size());
+    status = experts.combine(results, weights[self], returned);
+    std::ranges::fill(results, R(9.0F));
+    EXPECT_TRUE(same_bytes(std::span(returned), std::span(out[self]))) << "rank " << self;
     return status;
   }
-  static Bytes bytes_of(const std::vector<T>& rows) {
-    const auto* const first = reinterpret_cast<const std::uint8_t*>(rows.data());
-    return {first, first + rows.size() * sizeof(T)};
+  template <class E, class F>
+  static bool same_bytes(std::span<E> one, std::span<F> other) {
+    return std::ranges::equal(std::as_bytes(one), std::as_bytes(other));
   }
 };
 
-template <class T>
-void expect_experts_work(int ranks, const ExpertsOptions& options) {
-  std::vector<Layer<T>> layers;
-  // In turns: all experts are in use, some are without rows, one has all rows, and no row moves.
-  for (unsigned turn = 0; turn < 8; ++turn) {
+// In turns: all experts are in use, some are without rows, one has all rows, and no row moves.
+template <class T, class R>
+std::vector<Layer<T, R>> layers_of(int ranks, const ExpertsOptions& options, unsigned turns = 8) {
+  std::vector<Layer<T, R>> layers;
+  for (unsigned turn = 0; turn < turns; ++turn) {
     const int used[] = {options.experts, options.experts / 2 + 1, 1, 0};
     layers.emplace_back(options, ranks, used[turn % 4], turn);
   }
+  return layers;
+}
+
+template <class T, class R = T>
+void expect_experts_work(int ranks, const ExpertsOptions& options) {
+  const auto layers = layers_of<T, R>(ranks, options);
   Ranks all({.ranks = ranks, .timeout = std::chrono::minutes(2)});
   expect_ok(all.run([&](Member& me) -> Status {
     auto experts = Experts::create(me, layers.front().options);
     if (!experts.ok()) return experts.status();
-    for (const Layer<T>& layer : layers) {
+    for (const auto& layer : layers) {
       if (Status status = layer.play(me, *experts); !status.ok()) return status;
     }
     return {};
@@ -431,11 +471,136 @@ TEST_P(ExpertsOf, DoWhatASerialProgramDoes) {
           ranks, {.experts = each * ranks, .row_elements = 130, .capacity = capacity});
       expect_experts_work<Float8E4M3>(
           ranks, {.experts = each * ranks, .choices = 3, .row_elements = 64, .capacity = capacity});
+      expect_experts_work<Float8E4M3, BFloat16>(
+          ranks, {.experts = each * ranks, .choices = 4, .row_elements = 33, .capacity = capacity});
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ExpertsOf, testing::Values(1, 2, 3, 8));
+
+// Rows of processes pass through shared memory, in several turns; payloads are read in place.
+TEST(Experts, OfProcessesDoWhatASerialProgramDoes) {
+  if (!kChildrenMayHaveThreads) GTEST_SKIP() << "children of a process that had threads";
+  constexpr int kProcesses = 3;
+  const ExpertsOptions options{.experts = 6, .choices = 6, .row_elements = 10'001, .capacity = 20};
+  const auto plain = layers_of<float, float>(kProcesses, options, 4);
+  const auto mixed = layers_of<Float8E4M3, BFloat16>(kProcesses, options, 4);
+  const std::string name = "experts." + std::to_string(getpid());
+  const auto rank = [&](Rank r) {
+    auto made = Communicator::create(
+        {.ranks = kProcesses, .timeout = std::chrono::minutes(2), .rank = r, .name = name});
+    const auto me = made.value()->join(r).value();
+    const auto play = [&](const auto& layers) {
+      auto experts = Experts::create(*me, layers.front().options).value();
+      for (const bool payloads : {false, true}) {
+        for (const auto& layer : layers) layer.play(*me, experts, payloads).throw_if_error();
+      }
+    };
+    play(plain);
+    play(mixed);
+    return testing::Test::HasFailure() ? 1 : 0;
+  };
+  std::vector<ChildProcess> children;
+  for (Rank r = 0; r < kProcesses; ++r) {
+    children.emplace_back([&, r] {
+      testing_processes::is_child = true;
+      return rank(r);
+    });
+  }
+  for (ChildProcess& child : children) EXPECT_EQ(describe_end(child.wait()), "exit 0");
+}
+
+// The others name the rank that leaves before its dispatch() or combine().
+TEST(Experts, ALostRankIsNamed) {
+  const Layer<float> layer({.experts = 3, .row_elements = 3}, 3, 3, 1);
+  for (const bool dispatches : {false, true}) {
+    Ranks all({.ranks = 3, .timeout = std::chrono::minutes(2)});
+    all.run([&](Member& me) -> Status {
+      const auto self = static_cast<std::size_t>(me.rank());
+      std::optional<Experts> experts(Experts::create(me, layer.options).value());
+      std::vector<float> rows(layer.rows[self].size()), out(layer.out[self].size());
+      const auto dispatch = [&] {
+        return experts->dispatch(layer.tokens[self], layer.indices[self], rows);
+      };
+      Status status;
+      if (dispatches || me.rank() != 2) status = dispatch();
+      EXPECT_EQ(status.ok(), dispatches || me.rank() == 2) << status.text();
+      if (me.rank() == 2) {
+        experts.reset();
+        all.drop(2);
+        return status;
+      }
+      if (dispatches) status = experts->combine(rows, {}, out);
+      EXPECT_EQ(status.code(), Code::rank_lost);
+      expect_words(status, {"rank 2"});
+      EXPECT_EQ(dispatch().code(), Code::rank_lost);
+      return status;
+    });
+  }
+}
+
+// Rank 1 reads rank 0's tokens in a page that it may not read yet; the signal ends the communicator
+// first. Rank 0's call returns only when rank 1 has read the page.
+std::atomic<Communicator*> to_abort{nullptr};
+std::atomic<void*> locked_page{nullptr};
+std::atomic<bool> is_read{false};
+void abort_and_unlock(int) {
+  to_abort.load()->abort();
+  const timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
+  nanosleep(&pause, nullptr);
+  is_read = true;
+  mprotect(locked_page.load(), 4096, PROT_READ);
+}
+
+TEST(Experts, AFailedCallReturnsWhenNoRankReads) {
+  const long size = 4096;
+  void* const page = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  Ranks all({.ranks = 2, .timeout = std::chrono::minutes(2)});
+  is_read = false;
+  to_abort = &all.communicator();
+  locked_page = page;
+  struct sigaction unlock {
+  }, before{};
+  unlock.sa_handler = abort_and_unlock;
+  sigaction(SIGSEGV, &unlock, &before);
+  const auto results = all.run([&](Member& me) -> Status {
+    auto experts =
+        Experts::create(me, {.experts = 2, .row_elements = 1024, .type = DataType::f32}).value();
+    const std::int32_t to_rank_1[] = {1};
+    std::vector<float> rows(1024);
+    const Experts::Buffer tokens{me.rank() == 0 ? page : nullptr, me.rank() == 0 ? 1024u : 0,
+                                 DataType::f32};
+    Status status = experts.dispatch(tokens, std::span(to_rank_1).first(me.rank() == 0 ? 1 : 0),
+                                     Experts::Buffer{rows.data(), rows.size(), DataType::f32});
+    EXPECT_TRUE(is_read);
+    return status;
+  });
+  sigaction(SIGSEGV, &before, nullptr);
+  munmap(page, size);
+  expect_all(results, Code::aborted);
+}
+
+// A modelled network takes time for the rows.
+TEST(Experts, RowsTakeTimeOnANetwork) {
+  expect_team_succeeds({.ranks = 2, .network = find_call_network("plain").value()}, [](Member& me) {
+    auto experts = Experts::create(me, {.experts = 2, .row_elements = 100'000}).value();
+    const std::vector<BFloat16> token(100'000, BFloat16(1.0F));
+    std::vector<BFloat16> rows(100'000), out(100'000);
+    const auto time = [&](std::int32_t expert) {
+      const double begin = me.model_time();
+      experts.dispatch(token, std::vector{expert}, rows).throw_if_error();
+      const double middle = me.model_time();
+      rows.resize(expert < 0 ? 0 : rows.size());
+      experts.combine(rows, {}, out).throw_if_error();
+      return std::pair(middle - begin, me.model_time() - middle);
+    };
+    const auto moving = time(1 - me.rank()), resting = time(-1);
+    EXPECT_GT(moving.first, resting.first);
+    EXPECT_GT(moving.second, resting.second);
+  });
+}
 
 // A rank's invalid argument is an error on all ranks; no row moves, and the next dispatch succeeds.
 TEST(Experts, WhatIsWrongIsNamedOnAllRanks) {
@@ -489,7 +654,9 @@ TEST(Experts, WhatIsWrongIsNamedOnAllRanks) {
            {{.experts = 2, .choices = 0, .row_elements = 1}, "choices is 0; allowed are 1"},
            {{.experts = 2}, "row_elements is 0; allowed are 1 to"},
            {{.experts = 2, .row_elements = 1, .type = DataType::f64},
-            "type is f64; allowed are f32, f16, bf16, f8e4m3 and f8e5m2"}}) {
+            "type is f64; allowed are f32, f16, bf16, f8e4m3 and f8e5m2"},
+           {{.experts = 2, .row_elements = 1, .result_type = DataType::i8},
+            "result_type is i8; allowed are f32, f16, bf16, f8e4m3 and f8e5m2"}}) {
     expect_refused(Experts::create(me, options).status(), {words});
   }
 }

@@ -19,25 +19,37 @@ class Experts(NotCopied):
         ...                                           # this rank's experts work on rows, in place
         layer.combine(rows[: sum(counts)], out, weights)
 
-    Rank r has ``experts`` / ranks neighbouring experts. ``dtype``, of tokens and results: "f32",
-    "f16", "bf16", "f8e4m3" or "f8e5m2". ``capacity``: the most rows of an expert, from all ranks;
-    rows beyond it are dropped, of the highest ranks and there of the last tokens; 0: no limit. All
-    but ``choices`` must be equal on all ranks, which make the same calls in the same order. The
-    thread of the rank uses the object, outside of groups, and closes it before the member: by
-    close(), at the end of a ``with`` block, or by garbage collection.
+    Rank r has ``experts`` / ranks neighbouring experts. ``dtype``, of tokens, and ``result_dtype``,
+    of results and out (None: dtype): "f32", "f16", "bf16", "f8e4m3" or "f8e5m2". ``capacity``: the
+    most rows of an expert, from all ranks; rows beyond it are dropped, of the highest ranks and
+    there of the last tokens; 0: no limit. All but ``choices`` must be equal on all ranks, which
+    make the same calls in the same order. The thread of the rank uses the object, outside of
+    groups, and closes it before the member: by close(), at the end of a ``with`` block, or by
+    garbage collection.
     """
 
     def __init__(
-        self, member: Member, experts: int, row_elements: int, dtype: str, *, choices: int = 1, capacity: int = 0
+        self,
+        member: Member,
+        experts: int,
+        row_elements: int,
+        dtype: str,
+        *,
+        choices: int = 1,
+        capacity: int = 0,
+        result_dtype: str | None = None,
     ) -> None:
-        if dtype not in TYPES:
-            refuse(f"dtype is {dtype!r}; allowed are {', '.join(TYPES)}")
-        self._member, self._dtype, self._width = member, dtype, row_elements
+        result_dtype = dtype if result_dtype is None else result_dtype
+        for name, value in (("dtype", dtype), ("result_dtype", result_dtype)):
+            if value not in TYPES:
+                refuse(f"{name} is {value!r}; allowed are {', '.join(TYPES)}")
+        self._member, self._dtype, self._result_dtype, self._width = member, dtype, result_dtype, row_elements
         self._experts: int | None = _engine.rkExpertsCreate(
             whole("experts", experts),
             whole("choices", choices),
             whole("row_elements", row_elements, 1),
             TYPES[dtype],
+            TYPES[result_dtype],
             whole("capacity", capacity, 0, 2**63 - 1),
             member._handle,
         )
@@ -67,7 +79,7 @@ class Experts(NotCopied):
         tokens, odd = divmod(chosen.bytes // 4, self._choices)
         if odd:
             refuse(f"indices has {chosen.bytes // 4} elements; allowed are multiples of {self._choices}")
-        sent, arrived = self._rows("x", x, False, tokens), self._rows("rows", rows, True, None)
+        sent, arrived = self._rows("x", x, False, tokens, self._dtype), self._rows("rows", rows, True, None, self._dtype)
         room = arrived.bytes // (self._width * BYTES[self._dtype])
         _engine.rkExpertsDispatch(self._handle, sent.address, chosen.address, tokens, arrived.address, room)
         self._tokens, self._counts = tokens, self._numbers(_engine.rkExpertsGetCounts)
@@ -81,8 +93,8 @@ class Experts(NotCopied):
         handle = self._handle
         if not self._counts:
             refuse("combine: no rows are out; the latest dispatch() must have succeeded")
-        given = self._rows("results", results, False, sum(self._counts))
-        returned = self._rows("out", out, True, self._tokens)
+        given = self._rows("results", results, False, sum(self._counts), self._result_dtype)
+        returned = self._rows("out", out, True, self._tokens, self._result_dtype)
         factors = None if weights is None else Buffer("weights", weights, False)
         wanted = TYPES["f32"], 4 * self._tokens * self._choices
         if factors is not None and (factors.type(None), factors.bytes) != wanted:
@@ -111,10 +123,10 @@ class Experts(NotCopied):
         address, count = function(self._handle)
         return _engine.memory(address, 8 * count).cast("Q").tolist() if count > 0 else []
 
-    def _rows(self, name: str, value: Any, writable: bool, rows: int | None) -> Buffer:
+    def _rows(self, name: str, value: Any, writable: bool, rows: int | None, dtype: str) -> Buffer:
         buffer = Buffer(name, value, writable)
-        buffer.type(self._dtype)  # refuses other elements
-        if rows is not None and buffer.bytes != rows * self._width * BYTES[self._dtype]:
+        buffer.type(dtype)  # refuses other elements
+        if rows is not None and buffer.bytes != rows * self._width * BYTES[dtype]:
             elements = buffer.bytes // buffer.item_bytes
             refuse(f"{name} has {elements} elements; allowed are {rows} rows of {self._width}")
         return buffer

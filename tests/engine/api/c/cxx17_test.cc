@@ -6,6 +6,8 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -14,6 +16,14 @@
 #include <vector>
 
 static_assert(__cplusplus == 201703L, "this is what the test is about");
+
+struct BFloat {
+  std::uint16_t bits;
+};
+template <>
+struct rk::DataType<BFloat> {
+  static constexpr rkDataType_t value = rkBfloat16;
+};
 
 namespace {
 
@@ -126,6 +136,39 @@ TEST(Cxx17, ActiveRanksListTheContributors) {
     EXPECT_EQ(active.broadcast(block, 2), std::vector<int>{2});
     EXPECT_EQ(block[0], 2);
     EXPECT_THROW(active.all_gather(in, out), rk::Error);
+  });
+}
+
+// Expert e multiplies by e + 1. The first expert drops the last of four rows.
+TEST(Cxx17, TokensGoToExpertsAndReturnAsAnotherType) {
+  rk::Communicator team(kRanks);
+  team.run([](rk::Member& me) {
+    const int rank = me.rank();
+    rk::Experts<BFloat, float> made(me, kRanks, 2, 2, 3);
+    rk::Experts<BFloat, float> experts = std::move(made);
+    const BFloat number{static_cast<std::uint16_t>(
+        std::array{0x3f80, 0x4000, 0x4040}[static_cast<std::size_t>(rank)])};
+    const std::vector<BFloat> tokens(2, number);
+    const std::array<std::int32_t, 2> indices{(rank + 1) % kRanks, 0};
+    std::vector<BFloat> rows(6);
+    const auto counts = experts.dispatch(tokens, indices, rows);
+    EXPECT_EQ(counts.size(), 1u);
+    const std::size_t count = counts.data()[0];
+    EXPECT_EQ(count, rank == 0 ? 3u : 1u);
+    std::vector<float> results, out(2);
+    for (std::size_t i = 0; i < 2 * count; ++i) {
+      const std::uint32_t bits = std::uint32_t{rows[i].bits} << 16;
+      float x;
+      std::memcpy(&x, &bits, sizeof(x));
+      results.push_back(x * static_cast<float>(rank + 1));
+    }
+    experts.combine(results, std::vector<float>{0.5F, 4}, out);
+    const auto mine = static_cast<float>(rank + 1);
+    EXPECT_EQ(out[1], 0.5F * mine * static_cast<float>((rank + 1) % kRanks + 1) +
+                          (rank == 2 ? 0.0F : 4 * mine));
+    EXPECT_EQ(experts.dropped().size(), rank == 2 ? 1u : 0u);
+    EXPECT_THROW(experts.combine(results, std::vector<float>(), out), rk::Error);
+    EXPECT_THROW(experts.dispatch(tokens, std::vector<std::int32_t>(1), rows), rk::Error);
   });
 }
 

@@ -771,7 +771,7 @@ TEST(C, TokensGoToExpertsAndReturn) {
   Comms comms(kRanks);
   expect_all(comms.run([&](int rank, rkComm_t comm) {
     rkExperts_t experts = nullptr;
-    EXPECT_EQ(rkExpertsCreate(&experts, kRanks, 2, 2, rkFloat32, 1, comm), rkSuccess)
+    EXPECT_EQ(rkExpertsCreate(&experts, kRanks, 2, 2, rkFloat32, rkFloat32, 1, comm), rkSuccess)
         << last_error();
     const float number = static_cast<float>(rank) + 1;
     const float token[2] = {number, 10 * number}, weights[2] = {0.5F, 4};
@@ -806,7 +806,7 @@ TEST(C, TokensGoToExpertsAndReturn) {
     rkGroupEnd();
     EXPECT_EQ(rkExpertsDestroy(experts), rkSuccess) << last_error();
     expect_refused(rkExpertsDestroy(experts), "experts is no valid handle");
-    expect_refused(rkExpertsCreate(&experts, 4, 1, 2, rkFloat32, 0, comm),
+    expect_refused(rkExpertsCreate(&experts, 4, 1, 2, rkFloat32, rkFloat32, 0, comm),
                    "experts is 4; allowed are multiples of 3");
     return rkExpertsDestroy(nullptr);
   }),

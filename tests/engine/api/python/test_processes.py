@@ -134,6 +134,13 @@ def test_wrong_tokens_are_named_on_all_ranks(team):
         layer.close()
         with pytest.raises(rankine.Error, match="the experts have been closed"):
             layer.dispatch(x, one, rows)
+        with rankine.Experts(me, 4, 2, "f16", result_dtype="f32") as mixed:
+            halves = numpy.empty((4, 2), numpy.float16)
+            mixed.dispatch(2 * x.astype(numpy.float16), one, halves)
+            mixed.combine(3 * halves[: 2 * me.rank].astype(f32), x)
+            assert (x == 6).all()
+        with pytest.raises(ValueError, match="result_dtype is 'tiny'; allowed are"):
+            rankine.Experts(me, 4, 2, "f16", result_dtype="tiny")
 
     team(2).run(f)
     with pytest.raises(ValueError, match="experts is 3; allowed are multiples of 2"):

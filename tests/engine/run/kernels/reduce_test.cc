@@ -565,6 +565,54 @@ TEST(ScaleTest, MultipliesAnyLengthInAndOutOfPlaceWithEveryInstructionSet) {
   }
 }
 
+TEST(WeightedTest, AddsUpAnyNumberOfSourcesWithEveryInstructionSet) {
+  for (int t = 0; t < kDataTypes; ++t) {
+    with_element(static_cast<DataType>(t), [&]<class T>() {
+      const auto found = find_weighted(data_type_of<T>, Isa::portable);
+      if constexpr (!SmallFloat<T> && !std::is_same_v<T, float>) {
+        EXPECT_EQ(found, nullptr);
+      } else {
+        Random random(t);
+        std::vector<float> special = specials<float>();
+        for (int i = 0; i <= static_cast<int>(hardware_isa()); ++i) {
+          const auto weighted = find_weighted(data_type_of<T>, static_cast<Isa>(i));
+          for (std::size_t count = 0; count < 300; count += 1 + count / 20) {
+            const std::size_t sources = random() % 10;
+            std::vector<std::vector<T>> in;
+            std::vector<const void*> srcs;
+            std::vector<float> weights;
+            for (std::size_t s = 0; s < sources; ++s) {
+              srcs.push_back(in.emplace_back(some_values<T>(random, count)).data());
+              const float weight = any_value<float>(random, special);
+              weights.push_back(weight == weight ? weight
+                                                 : std::numeric_limits<float>::quiet_NaN());
+            }
+            std::vector<T> out(count + 1);
+            const T behind = out[count];
+            weighted(out.data(), srcs.data(), weights.data(), static_cast<int>(sources), count);
+            EXPECT_EQ(to_bits(out[count]), to_bits(behind));
+            for (std::size_t e = 0; e < count; ++e) {
+              float sum = 0;
+              for (std::size_t s = 0; s < sources; ++s) {
+                sum += static_cast<float>(reference::widen(in[s][e])) * weights[s];
+              }
+              T expected;
+              if constexpr (SmallFloat<T>) {
+                expected = reference::narrow<T>(sum);
+              } else {
+                expected = sum;
+              }
+              ASSERT_TRUE(same(ReduceOp::sum, expected, out[e]))
+                  << name_of(data_type_of<T>) << " element " << e << " of " << count << ", isa "
+                  << i << ", " << sources << " sources";
+            }
+          }
+        }
+      }
+    });
+  }
+}
+
 using Copy = void (*)(void* dst, const void* src, std::size_t bytes);
 constexpr Copy kCopies[] = {
     [](void* dst, const void* src, std::size_t bytes) { copy_bytes(dst, src, bytes); },
