@@ -60,6 +60,7 @@ constexpr std::string_view kOwnBrackets = "its ranks add in different brackets";
 // On a torus. If sizes differ, the largest dimension goes on alone: D - 1 times the rounds of the
 // next one, plus the rounds of the largest.
 constexpr std::string_view kAllPorts = "2*D*min(1,N-1)";
+constexpr std::string_view kBucketPorts = "2*each(a>1)";
 constexpr std::string_view kPortPerDimension = "D*min(1,N-1)";
 // Two messages per dimension; when all collectives meet in the largest dimension, two of each, but
 // one of each if they meet for one round only and its ternary digit of a - 1 is 1.
@@ -160,6 +161,9 @@ constexpr std::string_view kDoublingRounds = "if(N-1,flog2(N)+2*(1-pow2(N))+P-1,
 constexpr std::string_view kBlockRounds = "if(N-1,clog2(N)+P-1,0)";
 constexpr std::string_view kRootBlocks = "if(N-1,(clog2(N)+P-1)/P,0)";
 
+// A ring of all ranks but one, twice, and the blocks of that one.
+constexpr std::string_view kOfOneStraggler = "min(1,N-1)*(2*N-3)/max(1,N-1)";
+
 // Up one tree, down the other: two children and a parent, and the parent in the other tree.
 constexpr std::string_view kPortsOfDoubleTree =
     "if(N>=5,if(P>flog2(N+4),4,if(or(P>=3,and(P>=2,5>=N)),3,2)),if(N>=3,min(3,P+1),min(2,P)*(N-1))"
@@ -198,6 +202,7 @@ constexpr std::string_view kOpenMpi = "Open MPI 5, coll/base";
 constexpr std::string_view kDpml = "Bayatpour et al., DPML, SC 2017";
 constexpr std::string_view kKandalla = "Kandalla et al., multi-leader all-gather, CAC 2009";
 constexpr std::string_view kDevraj = "Devraj et al., StragglAR, arXiv:2505.23523, 2025";
+constexpr std::string_view kChenFailures = "Chen et al., OptCC, arXiv:2606.01680, 2026";
 constexpr std::string_view kRougier = "Traff & Rougier, EuroMPI/ASIA 2014";
 constexpr std::string_view kRecursiveExchange = "MPICH 4, recursive exchange (distance halving)";
 constexpr std::string_view kMpich = "MPICH 4, tree algorithms (kary)";
@@ -517,8 +522,8 @@ constinit const Algorithm kCatalogue[] = {
      .parameters = "dims", .rounds = "2*(N-1)", .sent = kTwoShares, .received = kTwoShares, .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "ring both ways along a Hamiltonian cycle of the torus", .citation = kPatarasuk},
     {.collective = all_reduce, .name = "bucket", .make = [](const Params& a) { return bucket_all_reduce(resolved(a).dims); },
-     .parameters = "dims", .rounds = "2*((D-1)*next(a-1)+most(a-1))", .sent = kTwoShares, .received = kTwoShares, .send_ports = kAllPorts,
-     .receive_ports = kAllPorts,
+     .parameters = "dims", .rounds = "2*D*most(a-1)", .sent = kTwoShares, .received = kTwoShares, .send_ports = kBucketPorts,
+     .receive_ports = kBucketPorts,
      .summary = "rings along one dimension after the other, 2D of them side by side", .citation = kBucket},
     {.collective = all_reduce, .name = "torus_doubling",
      .make = [](const Params& a) { return torus_doubling_all_reduce(resolved(a).dims); },
@@ -644,9 +649,18 @@ constinit const Algorithm kCatalogue[] = {
     {.collective = all_reduce, .name = "stragglar", .make = [](const Params& a) { return stragglar_all_reduce(a.ranks); },
      .allowed_when = "or(256>=N,and(pow2(N),16384>=N))",
      .needs = "the number of ranks must be up to 256, or a power of two up to 16384", .rounds = kComputed, .sent = kComputed,
-     .received = "min(1,N-1)*(2*N-3)/max(1,N-1)", .send_ports = kOne, .receive_ports = kOne,
+     .received = kOfOneStraggler, .send_ports = kOne, .receive_ports = kOne,
      .summary = "reduce-scatter until the last rank arrives; it adds block by block while these spread",
      .citation = kDevraj},
+    {.collective = all_reduce, .name = "optcc", .make = [](const Params& a) { return optcc_all_reduce(a.ranks, a.root, a.segments); },
+     .parameters = "segments,root", .rounds = "if(N-1,(P+1)*(2*N-3),0)", .sent = kOfOneStraggler, .received = kOfOneStraggler,
+     .send_ports = kOne, .receive_ports = kOne,
+     .summary = "a ring of all but a slow rank, the root, which exchanges each block with its owner", .citation = kChenFailures},
+    {.collective = all_reduce, .name = "bucket_short",
+     .make = [](const Params& a) { return bucket_all_reduce(resolved(a).dims, Turns::whole); },
+     .parameters = "dims", .rounds = "2*((D-1)*next(a-1)+most(a-1))", .sent = kTwoShares, .received = kTwoShares, .send_ports = kAllPorts,
+     .receive_ports = kAllPorts,
+     .summary = "bucket in fewer rounds on uneven tori, where collectives meet in the largest dimension", .citation = kBucket},
 
     {.collective = all_gather, .name = "ring", .make = [](const Params& a) { return ring_all_gather(a.ranks); },
      .rounds = "N-1", .sent = kShare, .received = kShare, .send_ports = kOne, .receive_ports = kOne,
@@ -691,8 +705,8 @@ constinit const Algorithm kCatalogue[] = {
      .parameters = "dims", .rounds = "N-1", .sent = kShare, .received = kShare, .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "ring both ways along a Hamiltonian cycle of the torus", .citation = kPatarasuk},
     {.collective = all_gather, .name = "bucket", .make = [](const Params& a) { return bucket_all_gather(resolved(a).dims); },
-     .parameters = "dims", .rounds = "(D-1)*next(a-1)+most(a-1)", .sent = kShare, .received = kShare, .send_ports = kAllPorts,
-     .receive_ports = kAllPorts,
+     .parameters = "dims", .rounds = "D*most(a-1)", .sent = kShare, .received = kShare, .send_ports = kBucketPorts,
+     .receive_ports = kBucketPorts,
      .summary = "rings along one dimension after the other, 2D of them side by side", .citation = kBucket},
     {.collective = all_gather, .name = "torus_doubling",
      .make = [](const Params& a) { return torus_doubling_all_gather(resolved(a).dims); },
@@ -761,6 +775,11 @@ constinit const Algorithm kCatalogue[] = {
      .allowed_when = kLeadersAndGroups, .needs = kLeadersAndGroupsInWords, .parameters = "levels", .rounds = kLeadersRounds,
      .sent = kLeaderGather, .received = kShare, .send_ports = kLeaderPorts, .receive_ports = kMemberOfLeadersPorts,
      .summary = "to the leaders of a group, Bruck among the leaders at one position, to all members", .citation = kKandalla},
+    {.collective = all_gather, .name = "bucket_short",
+     .make = [](const Params& a) { return bucket_all_gather(resolved(a).dims, Turns::whole); },
+     .parameters = "dims", .rounds = "(D-1)*next(a-1)+most(a-1)", .sent = kShare, .received = kShare, .send_ports = kAllPorts,
+     .receive_ports = kAllPorts,
+     .summary = "bucket in fewer rounds on uneven tori, where collectives meet in the largest dimension", .citation = kBucket},
 
     {.collective = reduce_scatter, .name = "ring", .make = [](const Params& a) { return ring_reduce_scatter(a.ranks); },
      .rounds = "N-1", .sent = kShare, .received = kShare, .send_ports = kOne, .receive_ports = kOne,
@@ -807,8 +826,8 @@ constinit const Algorithm kCatalogue[] = {
      .parameters = "dims", .rounds = "N-1", .sent = kShare, .received = kShare, .send_ports = kTwo, .receive_ports = kTwo,
      .summary = "the hamiltonian all-gather reversed in time", .citation = kPatarasuk},
     {.collective = reduce_scatter, .name = "bucket", .make = [](const Params& a) { return bucket_reduce_scatter(resolved(a).dims); },
-     .parameters = "dims", .rounds = "(D-1)*next(a-1)+most(a-1)", .sent = kShare, .received = kShare, .send_ports = kAllPorts,
-     .receive_ports = kAllPorts,
+     .parameters = "dims", .rounds = "D*most(a-1)", .sent = kShare, .received = kShare, .send_ports = kBucketPorts,
+     .receive_ports = kBucketPorts,
      .summary = "the bucket all-gather reversed in time", .citation = kBucket},
     {.collective = reduce_scatter, .name = "torus_doubling",
      .make = [](const Params& a) { return torus_doubling_reduce_scatter(resolved(a).dims); },
@@ -871,6 +890,11 @@ constinit const Algorithm kCatalogue[] = {
      .allowed_when = kLeadersAndGroups, .needs = kLeadersAndGroupsInWords, .parameters = "levels", .rounds = kLeadersRounds,
      .sent = kShare, .received = kLeaderGather, .send_ports = kMemberOfLeadersPorts, .receive_ports = kLeaderPorts,
      .summary = "the multi_leader all-gather reversed in time", .citation = kKandalla},
+    {.collective = reduce_scatter, .name = "bucket_short",
+     .make = [](const Params& a) { return bucket_reduce_scatter(resolved(a).dims, Turns::whole); },
+     .parameters = "dims", .rounds = "(D-1)*next(a-1)+most(a-1)", .sent = kShare, .received = kShare, .send_ports = kAllPorts,
+     .receive_ports = kAllPorts,
+     .summary = "the bucket_short all-gather reversed in time", .citation = kBucket},
 
     {.collective = all_to_all, .name = "ring", .make = [](const Params& a) { return ring_all_to_all(a.ranks); },
      .rounds = "floor(N/2)", .sent = "floor(N*N/4)/N", .received = "floor(N*N/4)/N", .send_ports = kTwo, .receive_ports = kTwo,
@@ -1061,7 +1085,7 @@ std::string algorithm_names(Collective collective) {
 
 bool Algorithm::takes(std::string_view parameter) const {
   if (parameter == "ranks") return true;
-  if (parameter == "root") return has_root(collective);
+  if (parameter == "root" && has_root(collective)) return true;
   if (parameter == "peer") return collective == send_recv;
   return parameters.find(parameter) != std::string_view::npos;
 }
@@ -1137,8 +1161,9 @@ std::string Algorithm::text_of(const Params& params) const {
 }
 
 CollectiveSpec goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule) {
+  const Rank root = has_root(algorithm.collective) ? params.root : 0;
   return {algorithm.collective, params.ranks, schedule.blocks,
-          params.root,          params.peer,  algorithm.other_bits.empty()};
+          root,                 params.peer,  algorithm.other_bits.empty()};
 }
 
 int blocks_per_m(const CollectiveSpec& goal) {

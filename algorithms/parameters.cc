@@ -37,7 +37,7 @@ const Parameter kParameters[] = {
     {.name = "ranks", .number = &Params::ranks, .letter = "N", .in_request = true,
      .short_flag = 't', .argument = "N", .help = "ranks", .least = 1, .most = kMostRanks},
     {.name = "root", .number = &Params::root, .in_request = true, .short_flag = 'r',
-     .argument = "RANK", .help = "of rooted collectives; the sender of send_recv (0)",
+     .argument = "RANK", .help = "of rooted collectives; the sender of send_recv; the slow rank of optcc (0)",
      .most = kMostRanks - 1, .most_among = last_rank},
     {.name = "peer", .number = &Params::peer,
      .argument = "RANK", .help = "the receiver of send_recv (the rank after the root)",

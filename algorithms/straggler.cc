@@ -188,6 +188,27 @@ Schedule for_any(int p) {
           }};
 }
 
+// One segment of OptCC, two periods: stages 1 and 2, then 3 and 4. Rank 0 is the slow one, rank 1 +
+// j member j of the ring and owner of block j.
+Schedule optcc_segment(int p) {
+  const int n = p - 1, period = 2 * n - 1;
+  return {p, n, 2 * period, [n, period](int t, Send send) {
+            const auto member = [n](int j) { return 1 + wrapped(j, n); };
+            const int half = t / period, round = t % period;
+            const TransferKind kind = half == 0 ? reduce : copy;
+            for (int j = 0; j < n; ++j) {
+              const int k = round - (round > 2 * j ? 1 : 0);  // message k of the ring's edge j
+              if (round != 2 * j && k % 2 == half) {
+                send(member(j), member(j + 1), block(j - k / 2 - 1 + half), kind);
+              } else if (round == 2 * j && half == 0) {
+                send(0, member(j + 1), block(j + 1), reduce);
+              } else if (round == 2 * j) {
+                send(member(j), 0, block(j), copy);
+              }
+            }
+          }};
+}
+
 }  // namespace
 
 Schedule stragglar_all_reduce(int p) {
@@ -195,6 +216,11 @@ Schedule stragglar_all_reduce(int p) {
   const Schedule early = on({p, p - 1, [](Rank r) { return r; }}, ring_reduce_scatter(p - 1));
   const Schedule late = is_power_of_two(p) ? for_power_of_two(p) : for_any(p);
   return then(named("reduce-scatter", early), named("with the late rank", late));
+}
+
+Schedule optcc_all_reduce(int p, Rank slow, int s) {
+  if (p == 1) return nothing(1, 1);
+  return rooted_at(slow, pipelined(optcc_segment(p), s, 2 * p - 3));
 }
 
 }  // namespace rankine

@@ -114,7 +114,8 @@ inline std::vector<Turn> turns_from(int first, const std::vector<int>& rounds, T
   const int dimensions = static_cast<int>(rounds.size());
   std::vector<int> falling = rounds;
   std::sort(falling.rbegin(), falling.rend());
-  const int most = falling.front(), next = dimensions > 1 ? falling[1] : 0;
+  const int most = falling.front();
+  const int next = turns == Turns::apart ? most : dimensions > 1 ? falling[1] : 0;
   std::vector<Turn> out;
   const auto add = [&](int i, int round) {
     const int d = (first + i) % dimensions, of_line = at(rounds, d);

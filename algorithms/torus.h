@@ -58,14 +58,17 @@ class Torus {
 //
 //   rotating  one round in every dimension in turn: 0 1 2 0 1 2 ...
 //   whole     all rounds of a dimension, then of the next: 0 0 0 1 1 1 ...
+//   apart     whole, and every dimension's turn lasts as long as the largest one's: collectives
+//   meet
+//             nowhere, and take D times the rounds of the largest dimension
 //
-// If sizes differ, a dimension without remaining rounds skips its turn, so that collectives stay
-// out of each other's way; but no collective waits for the largest dimension, in which they meet.
-// That takes D - 1 times the rounds of the largest dimension but one, plus the rounds of the
-// largest. Loads that meet are those that links would have carried one after the other, so the
-// busiest links of all rounds together carry no more. With two dimensions no turn is idle. With
-// more, the idle turns could be used only at the price of higher loads: two dimensions cannot keep
-// three collectives busy.
+// If sizes differ, a dimension without remaining rounds otherwise skips its turn, so that
+// collectives stay out of each other's way; but no collective waits for the largest dimension, in
+// which they meet. That takes D - 1 times the rounds of the largest dimension but one, plus the
+// rounds of the largest. Loads that meet are those that links would have carried one after the
+// other, so the busiest links of all rounds together carry no more. With two dimensions no turn is
+// idle. With more, the idle turns could be used only at the price of higher loads: two dimensions
+// cannot keep three collectives busy.
 
 // The schedule of one line, given its number of ranks. All-gathers: blocks are the ranks' own.
 // All-reduces: one block; if they keep partial sums on further planes, kRoundsPerTurn rounds belong
@@ -73,7 +76,7 @@ class Torus {
 using Line = std::function<Schedule(int size)>;
 inline constexpr int kRoundsPerTurn = 3;
 
-enum class Turns : unsigned char { rotating, whole };
+enum class Turns : unsigned char { rotating, whole, apart };
 
 // One all-gather for every line and first dimension, side by side: block b is split into
 // lines.size() * D parts that follow each other. The turns are those of the reduce-scatter that is

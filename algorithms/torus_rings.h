@@ -18,19 +18,20 @@ std::vector<Rank> hamiltonian_cycle(const std::vector<int>& dims);
 
 // Rings on a torus. Bucket: ring reduce-scatter along one dimension after the other, on the
 // remaining part of the vector, then ring all-gather back; 2D of them at once, each on separate
-// links. And one ring through all ranks (a Hamiltonian cycle), in both directions. Jain &
+// links. The short form needs fewer rounds if sizes differ, but its collectives meet in the largest
+// dimension. And one ring through all ranks (a Hamiltonian cycle), in both directions. Jain &
 // Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", ICS
 // 2010; Patarasuk & Yuan, JPDC 69(2), 2009, for the ring.
 
-inline Schedule bucket_all_gather(const std::vector<int>& dims) {
+inline Schedule bucket_all_gather(const std::vector<int>& dims, Turns turns = Turns::apart) {
   const auto other_way = [](int a) { return mirrored(ring_all_gather(a)); };
-  return torus_all_gather(dims, {ring_all_gather, other_way}, Turns::whole);
+  return torus_all_gather(dims, {ring_all_gather, other_way}, turns);
 }
-inline Schedule bucket_reduce_scatter(const std::vector<int>& dims) {
-  return dual(bucket_all_gather(dims));
+inline Schedule bucket_reduce_scatter(const std::vector<int>& dims, Turns turns = Turns::apart) {
+  return dual(bucket_all_gather(dims, turns));
 }
-inline Schedule bucket_all_reduce(const std::vector<int>& dims) {
-  return reduce_scatter_then(bucket_all_gather(dims));
+inline Schedule bucket_all_reduce(const std::vector<int>& dims, Turns turns = Turns::apart) {
+  return reduce_scatter_then(bucket_all_gather(dims, turns));
 }
 
 // ring_mirrored_all_gather() among the ranks in the order of the cycle, with two of the `parts` of

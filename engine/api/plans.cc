@@ -434,7 +434,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   }
   Params& params = request.params;
   params = params_of(options, ranks);
-  params.root = key.root();
+  params.root = asked == nullptr || asked->takes("root") ? key.root() : 0;
   params.peer = key.peer();
   if (network != nullptr) {
     if (asked != nullptr && options.algorithm.empty()) params = asked->only_taken(params);
@@ -452,7 +452,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
       params.segments = choose_segments(*request.algorithm, ranks, m, chosen_by);
     }
   }
-  params.root = key.root();  // also for collectives without a root: then it is 0
+  params.root = request.algorithm->takes("root") ? key.root() : 0;
   params.peer = key.peer();
   take_levels(*request.algorithm, fitting_levels, params);
   request.type = call.type;

@@ -165,9 +165,11 @@ class PlanKey {
     const std::uint64_t order =
         options.order ? std::min<std::uint64_t>(15, 1 + static_cast<std::uint64_t>(*options.order))
                       : 0;
+    // A named algorithm may take a root in collectives that have none.
+    const bool takes_root = has_root(call.collective) || !options.algorithm.empty();
     numbers_[1] = options.epilogue != nullptr
                       ? options.epilogue->row_elements
-                      : pair(call.root != 0 && has_root(call.collective) ? call.root : 0,
+                      : pair(takes_root ? call.root : 0,
                              call.collective == Collective::send_recv ? call.peer : 0);
     numbers_[2] = pair(options.segments, options.group);
     numbers_[3] |= transport << 24 | order << kOrder |

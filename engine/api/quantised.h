@@ -29,12 +29,17 @@ class QuantisedSum {
   struct Options {
     DataType as = DataType::i8;  // or f8e4m3
     std::size_t block = 128;     // elements per scale; 1 to kMostBlock
+    bool operator==(const Options&) const = default;
   };
   static constexpr std::size_t kMostBlock = 65'536;
 
   explicit QuantisedSum(Member& member) : QuantisedSum(member, Options{}) {}
   // The member must outlive this.
   QuantisedSum(Member& member, Options options) : member_(member), options_(options) {}
+
+  const Options& options() const { return options_; }
+  // The refusal of options, or of vectors of a type, as an invalid_argument.
+  static Status check(const Options& options, DataType type);
 
   // out = the sum of all ranks' `in`; both have equal lengths on all ranks and may overlap. T: f32,
   // Half or BFloat16. Errors: invalid_argument for options out of range and vectors of different
@@ -47,17 +52,24 @@ class QuantisedSum {
   Status all_reduce(const void* in, std::size_t in_count, void* out, std::size_t out_count,
                     DataType type);
 
+  // The all-to-all of an all_reduce() of `count` elements, for Member::plan_of(); its buffers are
+  // valid until the next all_reduce().
+  Call first_call(std::size_t count);
+
   // An upper bound of the error of an element of a result of this type. `peaks`: per rank, the
-  // largest absolute value of the rank's block with that element. An element is packed once per
-  // rank and once as a sum; each time, half a step of its block is lost at most. The bound adds the
-  // roundings of f32 and of the result's type.
-  double largest_error(DataType type, std::span<const double> peaks) const;
+  // largest absolute value of the rank's block with that element, or more. An element is packed
+  // once per rank and once as a sum; each time, half a step of its block is lost at most. The bound
+  // adds the roundings of f32 and of the result's type.
+  static double largest_error(DataType as, DataType type, std::span<const double> peaks);
 
  private:
+  struct Shares;
+  Shares shares_of(std::size_t count) const;
+
   Member& member_;
   const Options options_;
   std::vector<std::byte> sent_, received_;
-  std::vector<float> values_, scaled_;  // of a block
+  std::vector<float> sums_;  // of some blocks
 };
 
 }  // namespace rankine

@@ -216,6 +216,17 @@ Result<std::optional<Order>> read_order(std::string_view argument, std::string_v
   return unknown_name(argument, text, names);
 }
 
+Result<std::optional<QuantisedSum::Options>> read_quantise(std::string_view argument,
+                                                           std::string_view text) {
+  constexpr std::string_view kNames[] = {"i8", "f8e4m3", "none"};
+  if (text == "none") return std::optional<QuantisedSum::Options>();
+  const auto as = parse_data_type(text);
+  if (as && (*as == DataType::i8 || *as == DataType::f8e4m3)) {
+    return std::optional(QuantisedSum::Options{.as = *as});
+  }
+  return unknown_name(argument, text, kNames);
+}
+
 Result<std::size_t> read_step(std::string_view argument, std::string_view text) {
   auto step = parse_size(argument, text);
   if (step.ok() && *step == 0) {
@@ -303,6 +314,9 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "group_invariant, tp_invariant or any (any)");
   add_argument(app, "--perturb", o.measure.perturb, read_seed, "SEED",
                "delay ranks, links and wake-ups at random; results stay exact, times do not count");
+  add_argument(app, "--quantise", o.measure.quantise, read_quantise, "NAME",
+               "of all_reduce: sums travel as i8 or f8e4m3, with a scale per 128 elements; #wrong "
+               "counts errors above their bound (none)");
   app.add_flag("--processes", o.processes,
                "ranks are processes, not threads: data for other ranks passes through shared "
                "memory");
@@ -450,6 +464,34 @@ Status check_statistics(const PerfOptions& options) {
                                       given ? ", below --iters" : "; more with --iters"));
 }
 
+// Refuses options that exclude quantised sums.
+Status check_quantise(const PerfOptions& options) {
+  if (!options.measure.quantise) return {};
+  const auto refuse = [&](const std::string& text) {
+    return invalid_argument(
+        fmt::format("--quantise is {}, {}", name_of(options.measure.quantise->as), text));
+  };
+  if (options.collective() != Collective::all_reduce) {
+    return refuse(
+        fmt::format("the collective is {}; allowed is all_reduce", name_of(options.collective())));
+  }
+  for (const ReduceOp op : options.ops) {
+    if (op != ReduceOp::sum) return refuse(fmt::format("--op is {}; allowed is sum", name_of(op)));
+  }
+  for (const DataType type : options.types) {
+    const Status status = QuantisedSum::check(*options.measure.quantise, type);
+    if (!status.ok()) return refuse("--data" + status.text());
+  }
+  for (const auto& [given, name] : {std::pair(!options.algorithm.algorithms.empty(), "--algo"),
+                                    {options.transport.has_value(), "--transport"},
+                                    {options.order.has_value(), "--order"},
+                                    {options.measure.perturb.has_value(), "--perturb"},
+                                    {options.shared_payloads, "--shared-payloads"}}) {
+    if (given) return refuse(fmt::format("which chooses for itself; leave out {}", name));
+  }
+  return {};
+}
+
 // Refuses options that exclude a budget of ports.
 Status check_ports(const PerfOptions& options) {
   if (options.ports == 0) return {};
@@ -507,6 +549,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
     console.err << fmt::format("rankine perf: without effect here: {}\n",
                                fmt::join(options.without_effect, ", "));
   }
+  if (Status status = check_quantise(options); !status.ok()) return status;
   const auto all = all_cases_of(options, machine.budget.cores);
   if (!all.ok()) return all.status();
   Status files = check_files(options, all->front());
@@ -550,6 +593,9 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
       auto workbench = Workbench::create(bench);
       if (!workbench.ok()) return workbench.status();
       if (cycle == 0 && &cases == all->data()) {
+        // Without warm-up calls the first call makes its plan, and is timed.
+        if (options.measure.warmups > 0) failure = (*workbench)->check(cases.rows.front().call);
+        if (!failure.ok()) break;
         run.describe(**workbench);
         if (show_table) table.begin(run);
         if (options.csv) console.out << to_csv(perf_table(run, {})) << std::flush;

@@ -184,6 +184,7 @@ std::string machine_svg(std::string_view what, const PerfCases& cases,
 struct PerfTotals {
   std::int64_t wrong = 0;
   double busbw_sum = 0;
+  double error = 0, allowed_error = 0;  // of quantised sums
   int measurements = 0;
   void add(const PerfRow& row);
   double average_busbw() const { return measurements == 0 ? 0 : busbw_sum / measurements; }

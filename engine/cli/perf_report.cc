@@ -99,6 +99,11 @@ std::vector<PortsInUse> PerfRun::ports_in_use() const {
 void PerfTotals::add(const PerfRow& row) {
   for (const Series* series : {&row.measured.out_of_place, &row.measured.in_place}) {
     if (series->wrong > 0) wrong += series->wrong;
+    // The error that comes nearest to its bound.
+    if (series->error * allowed_error > error * series->allowed_error || allowed_error == 0) {
+      error = series->error;
+      allowed_error = series->allowed_error;
+    }
     busbw_sum += busbw(row, *series);
     ++measurements;
   }
@@ -149,6 +154,12 @@ void PerfTable::begin(const PerfRun& run) {
   if (!options.counts.empty()) {
     fmt::print(out_, "# counts    : elements of the ranks' blocks, in shares of {}\n",
                fmt::join(options.counts, ", "));
+  }
+  if (m.quantise) {
+    fmt::print(out_,
+               "# quantised : sums travel as {}, a scale per {} elements; #wrong: errors above "
+               "their bound\n",
+               name_of(m.quantise->as), m.quantise->block);
   }
   if (m.perturb) fmt::print(out_, "# perturbed : seed {}; times do not count\n", *m.perturb);
   if (options_.probe) {
@@ -217,6 +228,10 @@ void PerfTable::row(const PerfRow& row) {
 void PerfTable::end(const PerfRun& run) {
   fmt::print(out_, "# Out of bounds values : {} {}\n", run.totals.wrong,
              run.totals.wrong == 0 ? "OK" : "FAILED");
+  if (run.totals.allowed_error > 0) {
+    fmt::print(out_, "# Largest error        : {:g}, {:.2f} of its bound\n", run.totals.error,
+               run.totals.error / run.totals.allowed_error);
+  }
   fmt::print(out_, "# Avg bus bandwidth    : {:g} {}\n#\n", run.totals.average_busbw(),
              run.above_floor() ? "OK" : "FAILED");
   if (run.options.ports > 0) {
@@ -295,6 +310,10 @@ Json series_json(const PerfRow& row, const Series& series) {
       {"calls_per_second", seconds_of(series) > 0 ? 1 / seconds_of(series) : 0},
   };
   if (series.wrong >= 0) json["nwrong"] = series.wrong;
+  if (series.allowed_error > 0) {
+    json["error"] = series.error;
+    json["allowed_error"] = series.allowed_error;
+  }
   if (const auto share = eta(row, series)) json["eta"] = *share;
   if (series.model_seconds) json["wall"] = series.seconds.median * kMicro;
   return json;
@@ -405,6 +424,7 @@ Json perf_json(const PerfRun& run) {
   if (m.skew > 0) config["skew_us"] = m.skew * kMicro;
   if (!options.counts.empty()) config["counts"] = options.counts;
   if (options.ports > 0) config["ports"] = options.ports;
+  if (m.quantise) config["quantise"] = name_of(m.quantise->as);
   config["machine"] = run.machine.topology.summary();
   config["cores"] = run.machine.budget.why;
   Json& not_enforced = config["not_enforced"] = Json::array();

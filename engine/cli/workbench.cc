@@ -279,7 +279,7 @@ Layout natural_layout(const Call& call, int ranks) {
 }
 
 TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op, std::uint64_t seed)
-    : element_bytes_(size_of(type)), period_bytes_(element_bytes_ * kPeriod) {
+    : type_(type), element_bytes_(size_of(type)), period_bytes_(element_bytes_ * kPeriod) {
   const auto n = static_cast<std::size_t>(ranks);
   contributions_.resize(n * period_bytes_);
   const bool reducing = rankine::reduces(collective);
@@ -322,9 +322,9 @@ void TestData::fill(const CollectiveSpec& goal, const Layout& layout, Rank r,
   }
 }
 
-std::int64_t TestData::count_wrong(const CollectiveSpec& goal, const Layout& layout, Rank r,
-                                   const std::byte* output) const {
-  std::int64_t wrong = 0;
+template <class Visit>
+void TestData::for_each_other(const CollectiveSpec& goal, const Layout& layout, Rank r,
+                              const std::byte* output, const Visit& visit) const {
   for (int b = 0; b < goal.blocks; ++b) {
     if (!goal.must_hold(r, b)) continue;
     const BlockHome& home = layout.blocks[static_cast<std::size_t>(b)];
@@ -337,11 +337,47 @@ std::int64_t TestData::count_wrong(const CollectiveSpec& goal, const Layout& lay
                   const std::byte* got = output + home.output + at;
                   if (std::memcmp(got, period + phase, bytes) == 0) return;
                   for (std::size_t i = 0; i < bytes; i += element_bytes_) {
-                    wrong += std::memcmp(got + i, period + phase + i, element_bytes_) != 0 ? 1 : 0;
+                    const std::byte* const want = period + phase + i;
+                    if (std::memcmp(got + i, want, element_bytes_) != 0) visit(got + i, want);
                   }
                 });
   }
+}
+
+std::int64_t TestData::count_wrong(const CollectiveSpec& goal, const Layout& layout, Rank r,
+                                   const std::byte* output) const {
+  std::int64_t wrong = 0;
+  for_each_other(goal, layout, r, output, [&](const std::byte*, const std::byte*) { ++wrong; });
   return wrong;
+}
+
+std::int64_t TestData::count_far(const CollectiveSpec& goal, const Layout& layout, Rank r,
+                                 const std::byte* output, double bound, double& error) const {
+  std::int64_t far = 0;
+  for_each_other(goal, layout, r, output, [&](const std::byte* got, const std::byte* want) {
+    const double distance = std::abs(value_at(got) - value_at(want));
+    error = std::max(error, distance);
+    far += distance <= bound ? 0 : 1;  // also a NaN
+  });
+  return far;
+}
+
+double TestData::value_at(const std::byte* element) const {
+  const auto value = [element]<class T>(T x) {
+    std::memcpy(&x, element, sizeof(x));
+    return number(x);
+  };
+  if (type_ == DataType::f32) return value(float());
+  return type_ == DataType::f16 ? value(Half()) : value(BFloat16());
+}
+
+std::vector<double> TestData::peaks() const {
+  std::vector<double> peaks(contributions_.size() / period_bytes_);
+  for (std::size_t at = 0; at < contributions_.size(); at += element_bytes_) {
+    double& peak = peaks[at / period_bytes_];
+    peak = std::max(peak, std::abs(value_at(&contributions_[at])));
+  }
+  return peaks;
 }
 
 namespace {
@@ -395,12 +431,14 @@ class Trial {
     double model_seconds = 0;
     double now = 0;
     std::int64_t wrong = 0;
+    double error = 0;
     bool interrupted = false;
   };
   // Data of one rank, on separate cache lines.
   struct Slot : Arrival {
     Told told;
     Status status;
+    std::optional<QuantisedSum> quantised{};
     bool interrupted = false;
     double begin = 0, end = 0;  // of the last checked call
   };
@@ -426,6 +464,7 @@ class Trial {
   Status measure_one(Member& me, bool in_place);
   // Makes one call on spoilt outputs; adds the wrong elements to the report.
   Status check(Member& me, const BufferPair& e, const TestData& data);
+  double allowed_error(const TestData& data) const;  // of a quantised sum of these data
   double time_of_batch() const;  // combines all ranks' slots by options_.of_ranks
   Status after_batch(Slot& slot, Progress& progress, Series& series) const;
 
@@ -563,6 +602,9 @@ Status Trial::make_call(Member& me, const BufferPair& e, bool back) {
     call.root = 1 - call.root;
     call.peer = 1 - call.peer;
   }
+  if (auto& sum = slot_of(me).quantised) {
+    return sum->all_reduce(call.in, call.count, call.out, call.count, call.type);
+  }
   return delays_.empty() ? me.call(call)
                          : me.call(call, delays_[static_cast<std::size_t>(me.rank())]);
 }
@@ -624,10 +666,15 @@ Status Trial::after_batch(Slot& slot, Progress& progress, Series& series) const 
   return {};
 }
 
+double Trial::allowed_error(const TestData& data) const {
+  return QuantisedSum::largest_error(options_.quantise->as, call_.type, data.peaks());
+}
+
 Status Trial::measure_one(Member& me, bool in_place) {
   const Rank r = me.rank();
   const BufferRule& rule = rules_[static_cast<std::size_t>(r)];
   Slot& slot = slot_of(me);
+  if (options_.quantise) slot.quantised.emplace(me, *options_.quantise);
   Series series;
   std::size_t turn = 0;
   Status status;
@@ -677,15 +724,19 @@ Status Trial::measure_one(Member& me, bool in_place) {
     const BufferPair e = ends(r, 0, in_place);
     plain.in = e.input;
     plain.out = e.output;
+    if (options_.quantise) plain = slot.quantised->first_call(plain.count);
     auto plan = me.plan_of(plain);
     if (!plan.ok()) return plan.status();
     // "chain, P = 8, mailbox transport": the middle part is the algorithm's.
     const std::size_t end = plan->find(" transport"), start = plan->rfind(' ', end - 1) + 1;
-    series.algorithm = plan->substr(0, plan->find(", "));
+    series.algorithm = options_.quantise
+                           ? "quantised_" + std::string(name_of(options_.quantise->as))
+                           : plan->substr(0, plan->find(", "));
     series.transport = plan->substr(start, end - start);
   }
   series.calls = progress.size.calls;
   slot.told.wrong = 0;
+  slot.told.error = 0;
   for (int i = 0; i < options_.checks; ++i) {
     status = check(me, ends(r, turn, in_place), data_[static_cast<std::size_t>(i)]);
     if (!status.ok()) return status;
@@ -693,7 +744,11 @@ Status Trial::measure_one(Member& me, bool in_place) {
   if (options_.checks > 0) {
     if (!tell_all(me)) return stopped();
     series.wrong = 0;
-    for (const Slot& one : slots_) series.wrong += one.told.wrong;
+    for (const Slot& one : slots_) {
+      series.wrong += one.told.wrong;
+      series.error = std::max(series.error, one.told.error);
+    }
+    if (options_.quantise) series.allowed_error = allowed_error(data_.front());
   }
   // All ranks of this process have the same series.
   if (apart_ != nullptr || r == 0) {
@@ -714,7 +769,10 @@ Status Trial::check(Member& me, const BufferPair& e, const TestData& data) {
   Status status = make_call(me, e);
   slot.end = seconds_now();
   if (!status.ok()) return status;
-  if (rule.output_bytes > 0) slot.told.wrong += data.count_wrong(goal_, layout_, r, e.output);
+  if (rule.output_bytes == 0) return {};
+  slot.told.wrong += options_.quantise ? data.count_far(goal_, layout_, r, e.output,
+                                                        allowed_error(data), slot.told.error)
+                                       : data.count_wrong(goal_, layout_, r, e.output);
   return {};
 }
 
@@ -866,6 +924,20 @@ Status Workbench::allocate(const Topology& topology) {
     if (region.output > 0) std::memset(mine.output, 0, region.output);
   });
   return failure.ok() ? done : failure;
+}
+
+Status Workbench::check(const Call& call) {
+  Status refused;
+  Status done = run([&](Member& me) {
+    if (state_->team && me.rank() != 0) return;
+    const BufferPair& buffers = state_->buffers[static_cast<std::size_t>(me.rank())];
+    Call one = call;
+    one.in = buffers.input;
+    one.out = buffers.output;
+    const auto plan = me.plan_of(one);
+    if (!plan.ok()) refused = plan.status();
+  });
+  return refused.ok() ? done : refused;
 }
 
 Result<Measured> Workbench::measure(const Call& call, const MeasureOptions& options) {

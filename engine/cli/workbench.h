@@ -15,6 +15,7 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/api/call.h"
 #include "engine/api/communicator.h"
+#include "engine/api/quantised.h"
 #include "engine/api/team.h"
 #include "engine/base/statistics.h"
 #include "engine/cli/harness.h"
@@ -58,10 +59,22 @@ class TestData {
   // The number of elements of rank r's output that differ in any bit from the expected value.
   std::int64_t count_wrong(const CollectiveSpec& goal, const Layout& layout, Rank r,
                            const std::byte* output) const;
+  // For results with errors: counts the elements that differ by more than `bound`. Raises `error`
+  // to the largest difference. Type: f32, f16 or bf16.
+  std::int64_t count_far(const CollectiveSpec& goal, const Layout& layout, Rank r,
+                         const std::byte* output, double bound, double& error) const;
+  // The largest magnitude of each rank's contributions, for the same types.
+  std::vector<double> peaks() const;
 
  private:
   const std::byte* period_of(Rank source) const;
+  double value_at(const std::byte* element) const;
+  // Calls visit(element, expected element) for each element of rank r's output that has other bits.
+  template <class Visit>
+  void for_each_other(const CollectiveSpec& goal, const Layout& layout, Rank r,
+                      const std::byte* output, const Visit& visit) const;
 
+  DataType type_;
   std::size_t element_bytes_;
   std::size_t period_bytes_;
   std::vector<std::byte> contributions_;  // one period per rank
@@ -112,6 +125,8 @@ struct MeasureOptions {
   RankTime of_ranks = RankTime::most;
   bool each_rank = false;  // keep Series::of_rank
   int unalign = 0;         // elements that buffers begin behind a cache line's border
+  // Calls are those of a QuantisedSum with these options; checks allow its largest error.
+  std::optional<QuantisedSum::Options> quantise{};
 
   static constexpr int kFewestBatches = 5;
   static constexpr int kMostBatches = 2000;
@@ -125,6 +140,8 @@ struct Series {
   int calls = 0;                               // per batch
   std::int64_t wrong = -1;                     // elements, over all ranks and checks; -1: unchecked
   std::string algorithm, transport;            // algorithm and transport used; empty: nothing ran
+  // With MeasureOptions::quantise: the largest error in a check, and the error that is allowed.
+  double error = 0, allowed_error = 0;
 };
 
 struct Measured {
@@ -184,6 +201,9 @@ class Workbench {
   std::vector<RankReport> places() const;  // of all ranks
   int process_of(Rank r) const;
   Communicator& communicator() const;  // of the calls; on a network until the next measurement
+
+  // Makes the call's plan on a rank of this process. Errors: the call's refusals.
+  Status check(const Call& call);
 
   // The call gives collective, count, type, op, root, peer and options; the workbench provides the
   // buffers. Errors: the call's errors, and `aborted` if a signal interrupts between two batches

@@ -73,7 +73,7 @@ Subcommand add_claims(Command tool) {
   add_text(app, "id", options->id, "TEXT",
            "only claims with an id that begins with TEXT, or at that place (C.5, 'Table 1')");
   add_argument(app, "-p,--paper", options->paper, read_paper,
-               "only one paper's: lesson, chapter, lu, traff or trivance");
+               "only one paper's: lesson, chapter, lu, traff, trivance or optcc");
   add_argument(app, "--only", options->only, read_only,
                "only rows with that verdict (holds, holds_if, does_not_hold, not_reproduced) or of "
                "that kind (executed, arithmetic, definition, own_formula)");

@@ -165,6 +165,12 @@ Rational* exact_option(Fabric& fabric, std::string_view option) {
   return option == "switch_alpha" ? &fabric.alpha_switch : nullptr;
 }
 
+// Gives rank 0 `slow` times the seconds per byte of the others.
+void slow_rank_0(const Rational& slow, Fabric& fabric) {
+  fabric.odd.clear();
+  if (slow != 1) fabric.odd = {{.at = 0, .beta = fabric.link.beta * slow}};
+}
+
 // Options with words as values.
 struct Word {
   std::string_view option;
@@ -241,6 +247,8 @@ Setup set_up(const RunText& run, const Letters& letters) {
     } else if (Rational* into = exact_option(s.fabric, option)) {
       *into = exactly(value, option);
       if (option == "switch_alpha") s.fabric.multicast = s.fabric.alu = true;
+    } else if (option == "slow") {
+      s.slow = exactly(value, option);
     } else if (option == "ports") {
       s.fabric.ports = number();
     } else if (option == "nodes") {
@@ -267,6 +275,7 @@ Setup set_up(const RunText& run, const Letters& letters) {
     }
   }
   s.fabric.alu = s.fabric.alu && adds;
+  slow_rank_0(s.slow, s.fabric);
   auto wired = wire(s.fabric, *s.algorithm, s.params);
   if (const auto untaken = s.algorithm->untaken(s.params)) throw std::logic_error(*untaken);
   if (const auto refusal = s.algorithm->refusal(s.params)) throw NotDefined(*refusal);
@@ -301,6 +310,7 @@ Value Played::time_with(int alpha, bool beta) {
       beta ? Rational(1, static_cast<Int128>(std::max<std::uint64_t>(1, setup_.bytes)))
            : Rational(0);
   fabric.link = fabric.between = {alpha, per_byte};
+  slow_rank_0(setup_.slow, fabric);
   fabric.alpha_switch = alpha;
   fabric.alpha_hop = fabric.gamma = 0;
   return timed(fabric);

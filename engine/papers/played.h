@@ -59,6 +59,7 @@ struct Setup {
   Fabric fabric;
   std::uint64_t bytes = 0;
   int nodes = 0;
+  Rational slow{1};  // rank 0's seconds per byte, over those of the others
   SimulateOptions options{.sync = Sync::rounds, .ideal_blocks = true};
 };
 

@@ -6,6 +6,7 @@
 //             parameter that the algorithm does not take is a mistake, except dims with a wiring
 //             bytes alpha beta gamma ports
 //             nodes (ranks per node; links between nodes have far_alpha and far_beta)
+//             slow=c (messages of rank 0 take c times the beta)
 //             switch_alpha (the network then multicasts and adds up; adds=0: multicasts only)
 //             lower=1 (a transfer that the network cannot do becomes several messages)
 //             permute=1 (all messages of a round are one operation of the switch)

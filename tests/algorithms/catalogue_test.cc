@@ -379,6 +379,31 @@ TEST(Straggler, NeedsThePapersRoundsAndNoLateRankBefore) {
   }
 }
 
+// With any slow rank; no rank sends or receives twice in a round, and in the steady state each rank
+// of the ring does both in each. Catches a block that goes to another rank than its owner.
+TEST(Straggler, LeavesNoPortOfTheRingIdle) {
+  for (int p = 2; p <= 33; ++p) {
+    const int segments = 3, period = 2 * p - 3;
+    for (const Rank slow : {0, 1, p - 1}) {
+      const Schedule s = optcc_all_reduce(p, slow, segments);
+      EXPECT_EQ(failure(s, {Collective::all_reduce, p, s.blocks}), "") << p << ", " << slow;
+      for (int k = 0; k < s.rounds; ++k) {
+        std::set<Rank> sending, receiving;
+        for_each_transfer(s, k, [&](const Transfer& t) {
+          EXPECT_TRUE(sending.insert(t.from.front()).second);
+          EXPECT_TRUE(receiving.insert(t.to.front()).second);
+          EXPECT_EQ(t.what.list.size(), 1);
+        });
+        if (k < period || k >= segments * period) continue;
+        for (std::set<Rank>* all : {&sending, &receiving}) {
+          all->erase(slow);
+          EXPECT_EQ(static_cast<int>(all->size()), p - 1) << p << ", round " << k;
+        }
+      }
+    }
+  }
+}
+
 TEST(DepthFirst, MeetsAParentBeforeItsChildrenAndASubtreeInOneGo) {
   EXPECT_EQ(depth_first(8), (std::vector<int>{4, 6, 7, 5, 2, 3, 1}));
   EXPECT_EQ(depth_first(1), std::vector<int>{});

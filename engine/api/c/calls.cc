@@ -221,6 +221,35 @@ rkResult_t rkAllReduce(const void* in, void* out, size_t count, rkDataType_t typ
                        rkComm_t comm) noexcept {
   return call("rkAllReduce", comm, Collective::all_reduce, in, out, count, type, op);
 }
+rkResult_t rkAllReduceQuantised(const void* in, void* out, size_t count, rkDataType_t type,
+                                rkDataType_t as, size_t block, rkComm_t comm) noexcept {
+  return guarded("rkAllReduceQuantised", [&]() -> Status {
+    const BorrowedRank rank(comm, BorrowedRank::As::caller);
+    rank->check_not_finalized();
+    if (in_group()) {
+      throw Refusal{rkInvalidUsage, "a group is open; make quantised sums outside of groups"};
+    }
+    const QuantisedSum::Options options{row(kTypes, "as", as), block != 0 ? block : 128};
+    if (rank->quantised == nullptr || !(rank->quantised->options() == options)) {
+      rank->quantised = std::make_unique<QuantisedSum>(*rank->member, options);
+    }
+    return rank->quantised->all_reduce(in, count, out, count, row(kTypes, "type", type));
+  });
+}
+rkResult_t rkQuantisedError(rkDataType_t type, rkDataType_t as, const double* peaks, int ranks,
+                            double* bound) noexcept {
+  return guarded("rkQuantisedError", [&]() -> Status {
+    if (bound == nullptr) return is_null("bound");
+    if (ranks < 1) {
+      return invalid_argument("ranks is " + std::to_string(ranks) + "; allowed are 1 and more");
+    }
+    if (peaks == nullptr) return is_null("peaks");
+    const DataType sent = row(kTypes, "as", as), result = row(kTypes, "type", type);
+    if (Status status = QuantisedSum::check({.as = sent}, result); !status.ok()) return status;
+    *bound = QuantisedSum::largest_error(sent, result, {peaks, static_cast<std::size_t>(ranks)});
+    return {};
+  });
+}
 rkResult_t rkReduce(const void* in, void* out, size_t count, rkDataType_t type, rkRedOp_t op,
                     int root, rkComm_t comm) noexcept {
   return call("rkReduce", comm, Collective::reduce, in, out, count, type, op, root);

@@ -23,6 +23,7 @@
 #include "engine/api/call.h"
 #include "engine/api/communicator.h"
 #include "engine/api/epilogues.h"
+#include "engine/api/quantised.h"
 #include "engine/base/memory.h"
 #include "engine/run/kernels/types.h"
 #include "engine/run/machine.h"
@@ -336,6 +337,7 @@ struct RankHandle {
   std::map<const void*, Payload<std::byte>> memory{};  // from rkMemAlloc()
   std::map<int, std::shared_ptr<const CreatedOperation>> operations{};
   std::unique_ptr<Member> member;
+  std::unique_ptr<QuantisedSum> quantised{};               // of the latest options
   std::shared_ptr<const OwnedCallOptions> call_options{};  // nullptr: the engine chooses
   int next_operation = rkNumOps;
   bool finalized = false;

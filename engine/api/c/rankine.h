@@ -401,6 +401,17 @@ RK_API rkResult_t rkBcast(void* data, size_t count, rkDataType_t type, int root,
 /* out = the ranks' inputs of `count` elements, in rank order. */
 RK_API rkResult_t rkAllGather(const void* in, void* out, size_t count, rkDataType_t type,
                               rkComm_t comm) RK_NOEXCEPT;
+/* The sum of all ranks' inputs, with 8 bits per element on the way and a float per `block` elements
+ * (1 to 65536; 0: 128): a quarter of the bytes of rkFloat32, and less accurate; the same bits on
+ * every rank. type: rkFloat32, rkFloat16 or rkBfloat16; as: rkInt8 or rkFloat8e4m3. All ranks must
+ * pass equal options. The rank keeps two bytes per element of its longest call. Not in a group;
+ * options of rkCommSetCallOptions() do not apply. */
+RK_API rkResult_t rkAllReduceQuantised(const void* in, void* out, size_t count, rkDataType_t type,
+                                       rkDataType_t as, size_t block, rkComm_t comm) RK_NOEXCEPT;
+/* *bound = the largest error of an element of a result of rkAllReduceQuantised(). peaks: by rank,
+ * the largest magnitude in the element's block. */
+RK_API rkResult_t rkQuantisedError(rkDataType_t type, rkDataType_t as, const double* peaks,
+                                   int ranks, double* bound) RK_NOEXCEPT;
 /* out = this rank's block, of `count` elements, of the reduced inputs. */
 RK_API rkResult_t rkReduceScatter(const void* in, void* out, size_t count, rkDataType_t type,
                                   rkRedOp_t op, rkComm_t comm) RK_NOEXCEPT;

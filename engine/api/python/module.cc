@@ -1659,13 +1659,13 @@ Ref register_operators(PyObject* types, PyObject* complete) {
 #define F(name) method(#name, wrapped<name>)
 PyMethodDef functions[] = {
     F(rkActiveCall), F(rkActiveCreate), F(rkActiveDestroy), F(rkActiveGetRank), F(rkActiveWaitFor),
-    F(rkAllToAllDisplaced), F(rkBucketsAdd), F(rkBucketsAddUnused), F(rkBucketsAllReduce),
+    F(rkAllReduceQuantised), F(rkAllToAllDisplaced), F(rkBucketsAdd), F(rkBucketsAddUnused), F(rkBucketsAllReduce),
     F(rkBucketsCreate), F(rkBucketsDestroy), F(rkBucketsFlush), F(rkBucketsGetCalls),
     F(rkBucketsWait), F(rkCommAbort), F(rkCommAgree), F(rkCommCompute), F(rkCommCount),
     F(rkCommCpu), F(rkCommDestroy), F(rkCommFail), F(rkCommGetAsyncError), F(rkCommGetOrder), F(rkCommModelTime),
     F(rkCommPinThread), F(rkCommPortsInUse), F(rkCommProgress), F(rkCommRevoke), F(rkCommShrink), F(rkCommSplit), F(rkCommUserRank),
     F(rkEpilogueApply), F(rkEpilogueDestroy), F(rkExpertsCombine), F(rkExpertsCreate), F(rkExpertsDestroy),
-    F(rkExpertsDispatch), F(rkExpertsGetCounts), F(rkExpertsGetDropped), F(rkGetVersion), F(rkHasMessage), F(rkRedOpCreatePreMulSum),
+    F(rkExpertsDispatch), F(rkExpertsGetCounts), F(rkExpertsGetDropped), F(rkGetVersion), F(rkHasMessage), F(rkQuantisedError), F(rkRedOpCreatePreMulSum),
     F(rkRedOpDestroy), F(rkRequestFree), F(rkRequestGetOrders), F(rkRequestStart), F(rkRequestTest),
     F(rkRequestWait), F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue),
     F(create_operation), F(create_row_function), F(flight_record), F(group_end), F(group_start),

@@ -460,7 +460,10 @@ Result<Exit> run_step(StepOptions a, Console& console) {
   Prices prices(a.asked.machine, a.asked.mapping.ranks(), *a.asked.menu);
   const auto plan = has_model ? plan_step(a.asked.model, a.asked.mapping, a.asked.machine, prices)
                               : plan_trace(nodes, a.asked.mapping, a.asked.machine, prices);
-  if (!plan.ok()) return has_model ? plan.status() : of_option("--chakra", plan.status());
+  if (!plan.ok()) {
+    return has_model ? plan.status()
+                     : of_option(fmt::format("--chakra '{}'", a.chakra), plan.status());
+  }
   a.play.network = !a.full_speed;
   const auto played = play_collectives(*plan, a.play);
   if (!played.ok()) return played.status();

@@ -279,4 +279,6 @@ RowKernel find_rows(DataType type, DataType out, Isa isa) { return table(isa).ro
 
 Conversions find_conversions(DataType type, Isa isa) { return table(isa).conversions(type); }
 
+Packing find_packing(DataType type, DataType as, Isa isa) { return table(isa).packing(type, as); }
+
 }  // namespace rankine

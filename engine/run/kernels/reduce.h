@@ -200,6 +200,30 @@ struct Conversions {
 // type: f16, bf16, f8e4m3, f8e5m2; two nullptr for others. Equal bits with every instruction set.
 Conversions find_conversions(DataType type, Isa isa);
 
+// Blocks of `block` elements as 8 bits with one f32 scale each, for QuantisedSum. The blocks lie
+// side by side: their scales at `scales`, their bytes at `bytes`.
+struct PackedBlocks {
+  std::byte* scales = nullptr;
+  std::byte* bytes = nullptr;
+};
+// Packs `count` elements of src, and zeros behind them, as `blocks` blocks. A scale is the largest
+// magnitude times 1/127 (i8) or 1/448 (f8e4m3), and at least 2^-126; an element times 1/scale is
+// rounded to nearest even. A block with an infinity or a NaN becomes zeros with a NaN as scale.
+using PackKernel = void (*)(const PackedBlocks& to, const void* src, std::size_t count,
+                            std::size_t block, std::size_t blocks) noexcept;
+// dst[i] = the sum over n_srcs packed vectors, `stride` bytes apart, of byte times scale, for i <
+// count: added up in f32 in their order, from 0 on, and rounded once.
+using UnpackKernel = void (*)(void* dst, const PackedBlocks& first, std::size_t stride, int n_srcs,
+                              std::size_t count, std::size_t block) noexcept;
+struct Packing {
+  PackKernel pack = nullptr;
+  UnpackKernel unpack = nullptr;
+};
+
+// type: f32, f16, bf16; as: i8, f8e4m3; two nullptr for others. Equal bits with every instruction
+// set, except the payloads of NaNs.
+Packing find_packing(DataType type, DataType as, Isa isa);
+
 // KernelTable lists the kernels of one instruction set. Internal to engine/run/kernels.
 
 using CopyKernel = void (*)(void* dst, const void* src, std::size_t bytes) noexcept;
@@ -213,6 +237,7 @@ struct KernelTable {
   CopyKernel copy_streaming;
   RowKernel (*rows)(DataType type, DataType out) noexcept;
   Conversions (*conversions)(DataType type) noexcept;
+  Packing (*packing)(DataType type, DataType as) noexcept;
 };
 
 // One per source file, each compiled for its instruction set. nullptr: the compiler lacked that

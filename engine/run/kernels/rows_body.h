@@ -1,5 +1,5 @@
-// The row and conversion kernels of one instruction set (reduce.h), and the table of all its
-// kernels. Textual, like vector.h.
+// The row, conversion and packing kernels of one instruction set (reduce.h), and the table of all
+// its kernels. Textual, like vector.h.
 //
 // A row passes through `scratch` as floats, which the first-level cache holds: one pass to load,
 // add and sum up, one for the deviation of a layer norm, one to normalise, activate and store, and
@@ -31,6 +31,9 @@ RANKINE_INLINE F widened(const char* from) {
     return load<F>(from);
   } else {
     if constexpr (kType == DataType::f16) return Target::load_half(from);
+    if constexpr (kType == DataType::i8) {
+      return __builtin_convertvector(as<Ints>(Target::load_8(from) << 24) >> 24, F);
+    }
     if constexpr (kType == DataType::f8e4m3) return decode_float8<3>(Target::load_8(from));
     if constexpr (kType == DataType::f8e5m2) return decode_float8<2>(Target::load_8(from));
     return as<F>(Target::load_16(from) << 16);
@@ -323,6 +326,98 @@ Conversions conversions_of(DataType type) noexcept {
   }
 }
 
+template <DataType kType, DataType kAs>
+struct Packed {
+  static constexpr float kLargest = kAs == DataType::i8 ? 127.0F : 448.0F;
+
+  // Bits of the largest magnitude; a NaN's bits exceed those of all numbers.
+  RANKINE_INLINE static std::int32_t largest_bits(const char* from, std::size_t n) {
+    Ints most[2] = {};
+    each_register(
+        n, [&](std::size_t k, std::size_t at, std::size_t some) __attribute__((always_inline)) {
+          const Ints magnitude = as<Ints>(load_some<kType>(from, at, some)) & 0x7fffffff;
+          Ints& all = most[k % 2];
+          all = magnitude > all ? magnitude : all;
+        });
+    using Four = Vec<std::int32_t, 16>;
+    constexpr std::size_t kFours = sizeof(most) / sizeof(Four);
+    Four parts[kFours];
+    __builtin_memcpy(parts, most, sizeof(most));
+    for (std::size_t i = 1; i < kFours; ++i) {
+      parts[0] = parts[i] > parts[0] ? parts[i] : parts[0];
+    }
+    std::int32_t bits = 0;
+    for (int i = 0; i < 4; ++i) bits = parts[0][i] > bits ? parts[0][i] : bits;
+    return bits;
+  }
+
+  static void pack(const PackedBlocks& to, const void* src, std::size_t count, std::size_t block,
+                   std::size_t blocks) noexcept {
+    for (std::size_t b = 0; b < blocks; ++b) {
+      const std::size_t first = b * block < count ? b * block : count;
+      std::size_t n = count - first < block ? count - first : block;
+      const char* const from = static_cast<const char*>(src) + first * kBytes<kType>;
+      std::byte* const bytes = to.bytes + b * block;
+      const std::int32_t bits = largest_bits(from, n);
+      float scale = __builtin_nanf("");
+      if (bits < 0x7f800000) {
+        scale = __builtin_bit_cast(float, bits) * (1.0F / kLargest);
+        scale = scale > 0x1p-126F ? scale : 0x1p-126F;
+        const float factor = 1.0F / scale;
+        each_register(
+            n, [&](std::size_t, std::size_t at, std::size_t some) __attribute__((always_inline)) {
+              store_some<kAs>(bytes, at, some, load_some<kType>(from, at, some) * factor);
+            });
+      } else {
+        n = 0;
+      }
+      __builtin_memset(bytes + n, 0, block - n);
+      __builtin_memcpy(to.scales + b * sizeof(scale), &scale, sizeof(scale));
+    }
+  }
+
+  static void unpack(void* dst, const PackedBlocks& first, std::size_t stride, int n_srcs,
+                     std::size_t count, std::size_t block) noexcept {
+    for (std::size_t b = 0; b * block < count; ++b) {
+      const std::size_t done = b * block, n = count - done < block ? count - done : block;
+      char* const to = static_cast<char*>(dst) + done * kBytes<kType>;
+      each_register(
+          n, [&](std::size_t, std::size_t at, std::size_t some) __attribute__((always_inline)) {
+            F sum{};
+            for (std::size_t s = 0; s < static_cast<std::size_t>(n_srcs); ++s) {
+              float scale;
+              __builtin_memcpy(&scale, first.scales + s * stride + b * sizeof(scale),
+                               sizeof(scale));
+              sum += load_some<kAs>(first.bytes + s * stride + done, at, some) * scale;
+            }
+            store_some<kType>(to, at, some, sum);
+          });
+    }
+  }
+};
+
+template <DataType kType>
+Packing packing_as(DataType as) noexcept {
+  using I8 = Packed<kType, DataType::i8>;
+  using F8 = Packed<kType, DataType::f8e4m3>;
+  if (as == DataType::i8) return {I8::pack, I8::unpack};
+  if (as == DataType::f8e4m3) return {F8::pack, F8::unpack};
+  return {};
+}
+
+Packing packing_of(DataType type, DataType as) noexcept {
+  switch (type) {
+    case DataType::f32:
+      return packing_as<DataType::f32>(as);
+    case DataType::f16:
+      return packing_as<DataType::f16>(as);
+    case DataType::bf16:
+      return packing_as<DataType::bf16>(as);
+    default:
+      return {};
+  }
+}
+
 consteval KernelTable make_table() {
   KernelTable table{};
   fill(table.reduce);
@@ -331,6 +426,7 @@ consteval KernelTable make_table() {
   fill_weighted(table.weighted);
   table.rows = kernel_of;
   table.conversions = conversions_of;
+  table.packing = packing_of;
   table.copy = copy;
   table.copy_streaming = copy_streaming;
   return table;

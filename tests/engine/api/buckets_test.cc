@@ -363,7 +363,6 @@ Errors errors_of(int ranks, std::size_t count, const QuantisedSum::Options& opti
     QuantisedSum sum(me, options);
     const Status status = sum.all_reduce(std::span<const T>(ins[r]), std::span(outs[r]));
     if (!status.ok() || me.rank() != 0) return status;
-    const QuantisedSum as_i8(me, {.as = DataType::i8, .block = options.block});
     for (std::size_t i = 0; i < count; ++i) {
       double exact = 0;
       std::vector<double> peaks(ins.size());
@@ -376,8 +375,11 @@ Errors errors_of(int ranks, std::size_t count, const QuantisedSum::Options& opti
       }
       constexpr DataType kType = data_type_of<T>;
       const double error = std::abs(static_cast<float>(outs[0][i]) - exact);
-      errors.over_own = std::max(errors.over_own, error / sum.largest_error(kType, peaks));
-      errors.over_i8 = std::max(errors.over_i8, error / as_i8.largest_error(kType, peaks));
+      const auto over = [&](DataType as) {
+        return error / QuantisedSum::largest_error(as, kType, peaks);
+      };
+      errors.over_own = std::max(errors.over_own, over(options.as));
+      errors.over_i8 = std::max(errors.over_i8, over(DataType::i8));
     }
     return status;
   });

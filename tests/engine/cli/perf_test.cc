@@ -237,6 +237,40 @@ TEST(Perf, LetsRanksArriveLate) {
   EXPECT_EQ(report.at("config").at("aggregated_iterations"), 1);
 }
 
+// Eight bits are checked by the bound of their error, and cross a slow network faster than floats.
+// Mutations: a bound of 0 (wrong elements), calls without quantisation (no error).
+TEST(Perf, MeasuresQuantisedSums) {
+  for (const std::string more : {"", "--processes "}) {
+    const std::string line =
+        "perf all_reduce -t 2 -n 1 -m 1 -b 256K -e 256K -d f32,bf16 -J - " + more;
+    for (const std::string as : {"i8", "f8e4m3"}) {
+      ToolProcess tool(words_of(line + "--quantise " + as));
+      const json report = json::parse(tool.rest());
+      EXPECT_EQ(tool.wait(), 0) << tool.err();
+      EXPECT_EQ(report.at("results").size(), 2U);
+      for (const json& row : report.at("results")) {
+        EXPECT_EQ(row.at("algorithm"), "quantised_" + as);
+        for (const char* place : {"out_of_place", "in_place"}) {
+          const json& one = row.at(place);
+          EXPECT_EQ(one.at("nwrong"), 0);
+          EXPECT_GT(one.at("error").get<double>(), 0);
+          EXPECT_LE(one.at("error").get<double>(), one.at("allowed_error").get<double>());
+        }
+      }
+    }
+  }
+  const auto on_slow_network = [](const std::string& more) {
+    const json row =
+        json_of("perf all_reduce -t 4 -n 1 -m 1 -b 4M -e 4M -J - --network scale_out " +
+                more)["results"][0];
+    EXPECT_EQ(row["out_of_place"]["nwrong"], 0);
+    return row["out_of_place"]["time"].get<double>();
+  };
+  const double floats = on_slow_network(""), bytes = on_slow_network("--quantise i8");
+  EXPECT_GT(floats, 3 * bytes);
+  EXPECT_TRUE(has(output_of(perf("--quantise i8")), "# Largest error        : "));
+}
+
 TEST(Perf, EndsWithTheRightCode) {
   const Captured slow = run_line(perf("--min-busbw 1e9"));
   EXPECT_EQ(slow.exit, 1);

@@ -207,6 +207,29 @@ TEST(Simulate, LetsTheLastRankBeLate) {
   EXPECT_TRUE(has(output_of(question + "rounds --late 300us"), "the last rank 300 us late"));
 }
 
+// OptCC's steady state on a network whose rank `slow` has half of its bandwidth, and a segment to
+// fill it; a ring takes twice its time. Catches a rank of the ring that waits, and another slow
+// rank.
+TEST(Simulate, LetsOneRankBeSlow) {
+  const double bytes = 7 << 20, beta = 1e-11;
+  for (const std::string slow : {"0", "5"}) {
+    const std::string network = file_with("slow.json", R"({"alpha": 0, "bandwidth": "100GB/s",)"
+                                                       R"( "odd": [{"at": )" +
+                                                           slow + R"(, "bandwidth": "50GB/s"}]})");
+    const auto time = [&](const std::string& algorithm) {
+      return json_of("simulate all_reduce --ranks 8 --bytes 7M --json --network " + network +
+                     " --algo " + algorithm)["time"]
+          .get<double>();
+    };
+    for (const int segments : {1, 2, 16}) {
+      EXPECT_NEAR(time("optcc --root " + slow + " --segments " + std::to_string(segments)),
+                  2 * (1 + 1.0 / segments) * bytes * beta, 1e-12);
+    }
+    EXPECT_GT(time("optcc --segments 16 --root 3"), 2.5 * bytes * beta);
+    EXPECT_NEAR(time("ring --sync rounds"), 2 * 7 / 4.0 * bytes * beta, 1e-12);
+  }
+}
+
 TEST(Simulate, SaysWherePortsAreMissing) {
   const auto budget = [](const std::string& line) { return has(output_of(line), " per rank"); };
   for (const std::string subcommand : {"simulate", "cost", "show"}) {

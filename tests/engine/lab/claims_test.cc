@@ -182,7 +182,10 @@ TEST(Papers, UsefulFindingsAreRowsThatDoNotSimplyHold) {
   std::ifstream file("tests/golden/claims.txt");
   const std::string golden(std::istreambuf_iterator<char>(file), {});
   for (const Paper& paper : papers()) {
-    EXPECT_EQ(paper.useful.size(), 5U) << paper.key;
+    const std::string row = "\n" + paper.key + "-";
+    std::size_t rows = 0;
+    for (auto at = golden.find(row); at != golden.npos; at = golden.find(row, at + 1)) ++rows;
+    EXPECT_EQ(paper.useful.size(), std::min<std::size_t>(rows, 5)) << paper.key;
     for (const std::string& id : paper.useful) {
       EXPECT_NE(golden.find("\n" + id + " "), golden.npos) << id;
     }
@@ -217,7 +220,7 @@ TEST(Papers, MistakesAreNamed) {
 }
 
 TEST(Papers, AllFilesCanBeRead) {
-  EXPECT_EQ(papers().size(), 5u);
+  EXPECT_EQ(papers().size(), 6u);
   EXPECT_EQ(find_paper("nobody"), nullptr);
   ASSERT_NE(find_paper("trivance"), nullptr);
   EXPECT_GT(find_paper("trivance")->statements.size(), 40u);

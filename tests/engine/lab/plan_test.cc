@@ -547,7 +547,7 @@ TEST(Chakra, RefusesOtherFilesWithPlaceAndReason) {
     const std::string file = file_with("refused.et", text);
     const Captured run = run_line("step --chakra " + file + " --ranks 2");
     EXPECT_EQ(run.exit, 2) << reason;
-    EXPECT_TRUE(has(run.err, reason) && has(run.err, "--chakra")) << run.err;
+    EXPECT_TRUE(has(run.err, reason) && has(run.err, "--chakra '" + file + "'")) << run.err;
   }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 from types import TracebackType
 from typing import Any, NamedTuple, Sequence, Union
 
@@ -124,6 +125,34 @@ class Member(NotCopied, _engine.Rank):
         of 16- and 8-bit floats are computed in float32 and rounded once.
         """
         self._all_reduce(x, out, op, dtype, 0, None, epilogue)
+
+    def all_reduce_quantised(
+        self, x: Any, out: Any = None, *, dtype: str | None = None, sent: str = "i8", block: int = 128
+    ) -> None:
+        """out = the sum of all ranks' x (f32, f16 or bf16), in place without ``out``, with 8 bits
+        per element on the way: ``sent`` is "i8" or "f8e4m3", with one float for each ``block``
+        elements. Less accurate than all_reduce(); quantised_error() bounds the error. The same bits
+        on every rank. Not in a group."""
+        source = Buffer("x", x, out is None)
+        result = source if out is None else Buffer("out", out, True)
+        number, count = source.type(dtype), source.bytes // source.item_bytes
+        if (result.type(dtype), result.bytes) != (number, source.bytes):
+            refuse(f"out has {result.bytes} bytes; allowed are {source.bytes}, of x's type")
+        if sent not in TYPES:
+            refuse(f"sent is {sent!r}; allowed are 'i8' and 'f8e4m3'")
+        blocks = whole("block", block, 1, 65536)
+        _engine.rkAllReduceQuantised(source.address, result.address, count, number, TYPES[sent], blocks, self._handle)
+
+    @staticmethod
+    def quantised_error(peaks: Sequence[float], dtype: str = "f32", sent: str = "i8") -> float:
+        """The largest error of an element of a result of all_reduce_quantised(). ``peaks``: for each
+        rank, the largest magnitude in the element's block."""
+        for name, value in (("dtype", dtype), ("sent", sent)):
+            if value not in TYPES:
+                refuse(f"{name} is {value!r}; allowed are {', '.join(TYPES)}")
+        numbers = array.array("d", peaks)
+        bound: float = _engine.rkQuantisedError(TYPES[dtype], TYPES[sent], numbers.tobytes(), len(numbers))
+        return bound
 
     def reduce(
         self, x: Any, out: Any = None, root: int = 0, op: Reduction = "sum", *, dtype: str | None = None

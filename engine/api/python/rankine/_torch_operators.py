@@ -4,27 +4,34 @@ to the engine. They wait for their result, and torch.compile keeps them."""
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Sequence
+from typing import Any, Callable, Protocol, Sequence
 
 import torch
 
 from rankine import _engine
 from rankine._engine import OPERATIONS
 from rankine._errors import refuse
+from rankine._torch_calls import Calls
 from rankine._torch_tensors import TYPE_NUMBERS, check_summands, rank_of, refuse_gaps
 
-if TYPE_CHECKING:
-    from rankine.torch import ProcessGroup
+
+class Group(Protocol):
+    """The part of a ProcessGroup that operators use."""
+
+    _size: int
+    _submitted: int
+    _calls: Calls
+
 
 _library = torch.library.Library("rankine", "DEF")
-_groups: dict[str, Callable[[], ProcessGroup | None]] = {}
+_groups: dict[str, Callable[[], Group | None]] = {}
 
 
-def add_group(name: str, group: ProcessGroup) -> None:
+def add_group(name: str, group: Group) -> None:
     _groups[name] = weakref.ref(group, lambda _: _groups.pop(name, None))
 
 
-def _group(name: str) -> ProcessGroup:
+def _group(name: str) -> Group:
     found = _groups.get(name)
     group = None if found is None else found()
     if group is None:

@@ -220,6 +220,13 @@ class ProcessGroup(_Base):
             refuse("tensors is empty; allowed are one and more")
         return self._sum_all(tensors, opts)
 
+    def all_reduce_quantised(self, tensor: torch.Tensor, sent: str = "i8", block: int = 128) -> None:
+        """As Member.all_reduce_quantised(), in place."""
+        x = summands(tensor, "tensor")
+        self._submitted += 1
+        arguments = x.address, x.address, x.count, x.type, TYPES[sent], block, self._comm
+        self._calls.run(partial(_engine.rkAllReduceQuantised, *arguments), None)
+
     def reduce(self, tensors: Tensors, opts: Any = c10d.ReduceOptions()) -> Call | None:
         x = summands(only(tensors, "tensors"), "tensors[0]")
         first, root = (x.address, x.address, x.count, x.type), rank_of(opts.rootRank, self._size)

@@ -864,6 +864,47 @@ TEST(C, ActiveRanksGoOnWithoutALateRank) {
     expect_refused(rkActiveDestroy(active), "active is no valid handle");
     expect_refused(rkActiveCreate(&active, -1, 64, comm), "wait is -1 us; allowed are 0 and more");
     return rkActiveDestroy(nullptr);
+  }));
+}
+
+// --- Quantised sums
+
+TEST(C, QuantisedSumsStayWithinTheirBound) {
+  Comms comms(kRanks);
+  expect_all(comms.run([&](int rank, rkComm_t comm) {
+    std::vector<float> x(1000), sum(1000);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = static_cast<float>((i * 37 + 11 * static_cast<std::size_t>(rank)) % 101) - 50;
+    }
+    const std::vector<double> peaks(kRanks, 50);
+    for (const rkDataType_t as : {rkInt8, rkFloat8e4m3}) {
+      double bound = 0, error = 0;
+      EXPECT_EQ(rkQuantisedError(rkFloat32, as, peaks.data(), kRanks, &bound), rkSuccess);
+      EXPECT_EQ(rkAllReduceQuantised(x.data(), sum.data(), x.size(), rkFloat32, as, 0, comm),
+                rkSuccess)
+          << last_error();
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        double exact = 0;
+        for (std::size_t r = 0; r < kRanks; ++r) {
+          exact += static_cast<double>((i * 37 + 11 * r) % 101) - 50;
+        }
+        error = std::max(error, std::abs(sum[i] - exact));
+      }
+      EXPECT_LE(error, bound);
+      EXPECT_GT(error, bound / 10);
+    }
+    expect_refused(rkAllReduceQuantised(x.data(), x.data(), 1, rkFloat64, rkInt8, 0, comm),
+                   "type is f64; allowed are f32, f16 and bf16");
+    expect_refused(rkAllReduceQuantised(x.data(), x.data(), 1, rkFloat32, rkUint8, 0, comm),
+                   "as is u8; allowed are i8 and f8e4m3");
+    expect_refused(rkAllReduceQuantised(nullptr, x.data(), 1, rkFloat32, rkInt8, 0, comm),
+                   "in is null");
+    expect_refused(rkQuantisedError(rkFloat32, rkInt8, nullptr, 1, nullptr), "bound is NULL");
+    rkGroupStart();
+    expect_error(rkAllReduceQuantised(x.data(), x.data(), 1, rkFloat32, rkInt8, 0, comm),
+                 rkInvalidUsage, "a group is open; make quantised sums outside of groups");
+    rkGroupEnd();
+    return rkSuccess;
   }),
              rkSuccess);
 }

@@ -386,6 +386,28 @@ def test_an_operation_of_bytes(team):
     assert team().run(f) == [b"abc\x09\x00\x00"] * RANKS
 
 
+@pytest.mark.parametrize("sent", ["i8", "f8e4m3"])
+def test_quantised_sums_stay_within_their_bound(team, sent):
+    xs = [numpy.random.default_rng(r).uniform(-1, 1, 1000).astype("f4") for r in range(RANKS)]
+
+    def f(me):
+        x, out = xs[me.rank].copy(), numpy.empty(1000, "f4")
+        me.all_reduce_quantised(x, out, sent=sent)
+        me.all_reduce_quantised(x, sent=sent, block=1000)
+        with pytest.raises(ValueError, match="out has 4 bytes; allowed are 4000"):
+            me.all_reduce_quantised(x, out[:1])
+        with pytest.raises(ValueError, match="block is 0"):
+            me.all_reduce_quantised(x, block=0)
+        with pytest.raises(ValueError, match="sent is 'i4'"):
+            me.all_reduce_quantised(x, sent="i4")
+        return out, x
+
+    bound = rankine.Member.quantised_error([1.0] * RANKS, sent=sent)
+    for results in team().run(f):
+        for result in results:
+            assert bound / 100 < abs(result - sum(x.astype("f8") for x in xs)).max() <= bound
+
+
 def test_options_and_reports(team):
     def f(me):
         me.set_options(algorithm="ring", timeout=5)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/numbers.h"
 #include "engine/run/kernels/reduce.h"
 #include "engine/run/kernels/types.h"
 #include "tests/engine/run/kernels/scalar_reference.h"
@@ -513,6 +514,80 @@ TEST(Conversions, AreThoseOfTheScalarTypes) {
   expect_conversions<Float8E4M3>();
   expect_conversions<Float8E5M2>();
   EXPECT_EQ(find_conversions(DataType::f32, Isa::portable).widen, nullptr);
+}
+
+// Packs blocks of many sizes on all instruction sets as a scalar loop does: whole and partial
+// registers, a last block that is partly zeros, one that is all zeros, tiny values, an infinity.
+template <class T, class As>
+void expect_packing() {
+  constexpr DataType kType = data_type_of<T>, kAs = data_type_of<As>;
+  constexpr float kLargest = kAs == DataType::i8 ? 127.0F : 448.0F;
+  constexpr std::size_t kCount = 1000;
+  std::vector<T> in;
+  std::uint64_t random = 1;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    random = splitmix(random + kSplitMixStep);
+    const float part = static_cast<float>(static_cast<std::int64_t>(random) >> 40) * 0x1p-23F;
+    in.push_back(T(i / 100 == 3 ? part * 0x1p-130F : std::ldexp(part, static_cast<int>(i / 64))));
+  }
+  in[777] = T(-std::numeric_limits<float>::infinity());
+  for (const std::size_t block : {1, 7, 32, 64, 100, 128, 999}) {
+    const std::size_t blocks = (kCount - 1) / block + 2, stride = blocks * (block + 4);
+    std::vector<float> scales(blocks);
+    std::vector<As> bytes(blocks * block);
+    std::vector<T> sums(kCount);
+    for (std::size_t b = 0; b < blocks; ++b) {
+      const auto value = [&](std::size_t i) {
+        return i < kCount ? static_cast<float>(in[i]) : 0.0F;
+      };
+      float most = 0;
+      for (std::size_t i = b * block; i < (b + 1) * block; ++i) {
+        most = std::max(most, std::abs(value(i)));
+      }
+      const bool is_number = most <= std::numeric_limits<float>::max();
+      scales[b] = std::max(most * (1 / kLargest), 0x1p-126F);
+      const float factor = 1 / scales[b];
+      if (!is_number) scales[b] = std::numeric_limits<float>::quiet_NaN();
+      for (std::size_t i = b * block; i < (b + 1) * block; ++i) {
+        const float scaled = is_number ? value(i) * factor : 0;
+        bytes[i] = As(kAs == DataType::i8 ? std::nearbyint(scaled) : scaled);
+        float sum = 0;  // of this and once more
+        for (int twice = 0; twice < 2; ++twice) sum += static_cast<float>(bytes[i]) * scales[b];
+        if (i < kCount) sums[i] = T(sum);
+      }
+    }
+    for (const Isa isa : kAllIsas) {
+      const Packing kernels = find_packing(kType, kAs, isa);
+      std::vector<std::byte> packed(2 * stride + 1, std::byte{0xa5});
+      for (const std::size_t at : {std::size_t{0}, stride}) {
+        kernels.pack({packed.data() + at, packed.data() + at + 4 * blocks}, in.data(), kCount,
+                     block, blocks);
+      }
+      ASSERT_EQ(std::memcmp(packed.data() + 4 * blocks, bytes.data(), bytes.size()), 0)
+          << name_of(isa) << ", block " << block;
+      EXPECT_EQ(packed.back(), std::byte{0xa5});
+      std::vector<T> out(kCount + 1, T(3.0F));
+      kernels.unpack(out.data(), {packed.data(), packed.data() + 4 * blocks}, stride, 2, kCount,
+                     block);
+      EXPECT_EQ(static_cast<float>(out.back()), 3);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        const auto got = static_cast<float>(out[i]), want = static_cast<float>(sums[i]);
+        ASSERT_TRUE(want != want ? got != got : got == want)
+            << name_of(isa) << ", block " << block << ", " << i << ": " << got << ", " << want;
+      }
+    }
+  }
+}
+
+TEST(Packing, IsThatOfAScalarLoop) {
+  expect_packing<float, std::int8_t>();
+  expect_packing<float, Float8E4M3>();
+  expect_packing<Half, std::int8_t>();
+  expect_packing<Half, Float8E4M3>();
+  expect_packing<BFloat16, std::int8_t>();
+  expect_packing<BFloat16, Float8E4M3>();
+  EXPECT_EQ(find_packing(DataType::f64, DataType::i8, Isa::portable).pack, nullptr);
+  EXPECT_EQ(find_packing(DataType::f32, DataType::u8, hardware_isa()).unpack, nullptr);
 }
 
 TEST(Rows, HaveKernelsForWhatTheySay) {
