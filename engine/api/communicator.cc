@@ -113,7 +113,8 @@ namespace {
 
 // Waits until all ranks that are processes have come.
 Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
-                                           const Environment& environment, const Costs& costs) {
+                                           const Environment& environment, const Costs& costs,
+                                           const std::function<Status()>& may_wait) {
   auto settings = process_settings(options, environment, costs);
   if (!settings.ok()) return settings.status();
   std::vector<Rank> here(options.more_ranks.begin(), options.more_ranks.end());
@@ -124,6 +125,8 @@ Result<std::shared_ptr<ProcessRanks>> meet(const CommunicatorOptions& options,
                           .ranks = std::move(here),
                           .settings = *settings,
                           .deadline_ns = deadline_after(now_ns(), saturated_ns(options.timeout)),
+                          .may_wait = may_wait,
+                          .admits = may_wait != nullptr,
                           .far = options.wire != nullptr ? options.wire->far_from(*options.rank)
                                                          : std::vector<bool>()},
                          posts_of_processes(options.ranks, costs));
@@ -189,6 +192,17 @@ Result<std::unique_ptr<RankPlaces>> find_places(const CommunicatorOptions& optio
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOptions& asked) try {
+  auto shared = create_shared(asked);
+  if (!shared.ok()) return shared.status();
+  return std::unique_ptr<Communicator>(new Communicator(std::move(*shared)));
+} catch (const std::bad_alloc&) {
+  return make_error(Code::out_of_memory, [&] {
+    return "no memory for a communicator of " + std::to_string(asked.ranks) + " ranks";
+  });
+}
+
+Result<std::shared_ptr<CommunicatorShared>> create_shared(const CommunicatorOptions& asked,
+                                                          const std::function<Status()>& may_wait) {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below opens files and sleeps
   if (Status status = check_communicator(asked); !status.ok()) return status;
   auto environment = read_environment();
@@ -233,7 +247,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   std::shared_ptr<ProcessRanks> processes;
   std::vector<int> ids;
   if (options.rank) {
-    auto met = meet(options, *environment, costs);
+    auto met = meet(options, *environment, costs, may_wait);
     if (!met.ok()) return met.status();
     processes = std::move(*met);
     for (Rank r = 0; r < options.ranks; ++r) ids.push_back(processes->process_of(r));
@@ -273,11 +287,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const CommunicatorOpt
   if (share && options.wire == nullptr) {  // all nodes must plan alike
     shared->costs = shared_core_costs(costs);
   }
-  return std::unique_ptr<Communicator>(new Communicator(std::move(shared)));
-} catch (const std::bad_alloc&) {
-  return make_error(Code::out_of_memory, [&] {
-    return "no memory for a communicator of " + std::to_string(asked.ranks) + " ranks";
-  });
+  return shared;
 }
 
 Communicator::Communicator(std::shared_ptr<CommunicatorShared> shared)

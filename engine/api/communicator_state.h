@@ -199,6 +199,12 @@ struct WireOptions {
   }
 };
 
+struct CommunicatorShared;
+// As Communicator::create(), but throws std::bad_alloc. `may_wait`: as in ProcessLobby::Meeting,
+// for the members of a communicator that grows.
+Result<std::shared_ptr<CommunicatorShared>> create_shared(
+    const CommunicatorOptions& asked, const std::function<Status()>& may_wait = {});
+
 class ProgressEngine;
 class ProgressThread;
 
@@ -295,10 +301,18 @@ struct CommunicatorShared {
   };
   // The color of the survivors' communicator; `split` is then the number of the agreement's step.
   static constexpr int kSurvivors = -3;
-  Result<std::shared_ptr<CommunicatorShared>> group(const std::shared_ptr<CommunicatorShared>& self,
-                                                    GroupKey key, const std::vector<Rank>& members,
-                                                    std::size_t there, const SplitOptions& options,
-                                                    Waiter& waiter);
+  // The color of the communicator that a growing one becomes; `split` as for kSurvivors.
+  static constexpr int kGrown = -4;
+  using Made = Result<std::shared_ptr<CommunicatorShared>>;
+  Made group(const std::shared_ptr<CommunicatorShared>& self, GroupKey key,
+             const std::vector<Rank>& members, std::size_t there, const SplitOptions& options,
+             Waiter& waiter);
+  // group() in general: `make` is called by the first rank that asks.
+  Made find_or_make_group(GroupKey key, const std::vector<Rank>& members, std::size_t there,
+                          Waiter& waiter, const std::function<Made()>& make);
+  // For a meeting of `members` after step `step` of an agreement (0: after none): they may go on
+  // waiting for each other.
+  Status may_meet(const std::vector<Rank>& members, std::uint64_t step, const char* needed_in);
   // For a group with ranks in other processes: waits until all have come. The first rank of this
   // process that asks calls it.
   Result<std::shared_ptr<CommunicatorShared>> meet_group(

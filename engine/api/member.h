@@ -134,6 +134,7 @@ class Payload {
 class ProgressEngine;
 class Async;
 class Communicator;
+struct CommunicatorOptions;
 class YieldCallback;
 class PlanRunner;
 class RoundObserver;
@@ -252,6 +253,26 @@ class Member : public TypedCalls<Member, Status> {
   Result<std::unique_ptr<Member>> shrink();
   Result<std::uint32_t> agree(std::uint32_t value);
   void revoke();
+
+  // Returns this rank's member of a new communicator of options.ranks ranks: the ranks of this one
+  // keep their numbers, and new ranks follow. All ranks call it with equal options, after the same
+  // calls and outside of groups; the last rank to call begins the meeting. Started calls end first.
+  //
+  // Processes: options.name is the name under which each new process calls create() with the same
+  // options and a free rank, before or after; rank and more_ranks stay empty here. Members and new
+  // processes wait for each other at most for options.timeout. A new process' create() succeeds
+  // only when all members have the new communicator.
+  // Threads: no name. The first rank makes the communicator; new threads join it through
+  // communicator().join() of the new member.
+  //
+  // This communicator stays as it is, and independent of the new one. A failure has one code on
+  // all members. rank_lost with the end of this communicator (health()): a member is lost, or came
+  // later than this communicator's timeout; call shrink(), then grow() again. After all other
+  // errors this communicator works, and grow() may be called again. rank_lost: a new process ended.
+  // timeout: a new process did not come. mismatch: options differ between ranks, or a rank called
+  // shrink() or agree(). invalid_argument: fewer ranks than now plus one, a rank that two processes
+  // play, an open group, ranks of several nodes; the errors of create().
+  Result<std::unique_ptr<Member>> grow(const CommunicatorOptions& options);
 
   // For a communicator on a modelled network (network.h). model_time() is the modelled time in
   // seconds from the beginning of the communicator to the end of this rank's last message and own

@@ -1,10 +1,12 @@
 #include "engine/api/split.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <climits>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -184,8 +186,8 @@ Result<Agreement::Decision> decide(Member& member, MemberState& s, Agreement::Us
   if (agreement.decision() == nullptr) return is_out(rank_control, rank);
   if (!agreement.decision()->same_use) {
     return make_error(Code::mismatch, [] {
-      return "some survivors call agree() and others shrink(); let all survivors make the same "
-             "calls, in the same order";
+      return "some survivors call agree(), shrink() or grow() and others another of the three; let "
+             "all survivors make the same calls, in the same order";
     });
   }
   return *agreement.decision();
@@ -270,6 +272,136 @@ void Member::revoke() {
                        " has revoked the communicator; call shrink() on the surviving ranks");
 }
 
+// --- Growth ---
+
+namespace {
+
+// A rank's word when it begins to grow: fifteen bits of a hash, their complements, and one bit. If
+// hashes differ, the bitwise AND of the words has neither hash.
+std::uint32_t word_of(std::uint64_t hash, bool works) {
+  const auto bits = static_cast<std::uint32_t>(hash >> 49);
+  return bits << 17 | (~bits & 0x7fff) << 2 | 2 | (works ? 1 : 0);
+}
+
+// A rank's word about the larger communicator, and the code of such words together; the lowest code
+// wins. kGaveUp, the highest: this rank has failed because another rank has.
+constexpr std::uint32_t kHaveMet = ~std::uint32_t{0};
+constexpr std::uint32_t kGaveUp = kHaveMet >> 1;
+std::uint32_t word_of(Code code) { return kHaveMet ^ 1U << static_cast<int>(code); }
+Code code_of(std::uint32_t word) {
+  const int code = std::countr_one(word);
+  return code < kCodes ? static_cast<Code>(code) : Code::rank_lost;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Member>> Member::grow(const CommunicatorOptions& options) {
+  MemberState& s = *state_;
+  CommunicatorShared& shared = *s.shared;
+  RankControl& rank_control = shared.rank_control;
+  if (Status status = may_agree(s, "grow"); !status.ok()) return status;
+  if (options.ranks <= ranks()) {
+    return invalid_argument("grow: ranks is " + std::to_string(options.ranks) + "; allowed are " +
+                            std::to_string(ranks() + 1) + " and more, with the " +
+                            std::to_string(ranks()) + " ranks of this communicator");
+  }
+  if (options.rank || !options.more_ranks.empty()) {
+    return invalid_argument(
+        "grow: rank or more_ranks is set; allowed is neither: members keep "
+        "their ranks");
+  }
+  if (options.name.empty() != (shared.processes == nullptr)) {
+    return invalid_argument("grow: name is '" + std::string(options.name) + "'; allowed is " +
+                            (options.name.empty() ? "the name under which the new processes call "
+                                                    "create()"
+                                                  : "none, because the ranks are threads"));
+  }
+  const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // this rank is counted as a member
+  s.finish();
+  std::vector<Rank> members(static_cast<std::size_t>(ranks()));
+  std::iota(members.begin(), members.end(), 0);
+  const auto all_are_here = [&](const Agreement::Decision& decision) -> Status {
+    if (decision.survivors == members) return {};
+    Rank lost = 0;
+    for (const Rank r : decision.survivors) lost += r == lost ? 1 : 0;
+    rank_control.abort(make_error(Code::rank_lost, [&] {
+      return "rank " + std::to_string(lost) +
+             " is lost or late while the communicator grows: " + rank_control.state_of(lost).text +
+             "; call shrink() on the survivors, then grow()";
+    }));
+    return rank_control.reason();
+  };
+
+  std::uint64_t hash = mixed(kSplitMixStep, static_cast<std::uint64_t>(options.ranks));
+  hash = mixed(hash, static_cast<std::uint64_t>(options.timeout.count()));
+  for (const char c : options.name) hash = mixed(hash, static_cast<unsigned char>(c));
+  const bool works = !rank_control.aborted();
+  const auto begun = decide(*this, s, Agreement::Use::grow, word_of(hash, works));
+  if (!begun.ok()) return begun.status();
+  if (Status status = all_are_here(*begun); !status.ok()) return status;
+  if ((begun->value | 1) != word_of(hash, true)) {
+    return make_error(Code::mismatch, [] {
+      return "ranks, name or timeout of grow() differ between the members; let all members give "
+             "equal options";
+    });
+  }
+  if ((begun->value & 1) == 0) return rank_control.reason();
+
+  const std::uint32_t step = begun->step;
+  bool gave_up = false;
+  const auto make = [&]() -> CommunicatorShared::Made {
+    CommunicatorOptions mine = options;
+    std::vector<Rank> more;
+    if (shared.processes == nullptr) return create_shared(mine);
+    for (const Rank r : shared.processes->here()) {
+      if (r != rank()) more.push_back(r);
+    }
+    mine.rank = rank();
+    mine.more_ranks = more;
+    return create_shared(mine, [&]() -> Status {
+      if (rank_control.aborted()) return rank_control.reason();
+      Status status = shared.may_meet(members, step, "the communicator that grows");
+      gave_up = !status.ok();
+      return status;
+    });
+  };
+  std::unique_ptr<Member> made;
+  Status status;
+  try {
+    auto larger = shared.find_or_make_group({step, CommunicatorShared::kGrown}, members,
+                                            static_cast<std::size_t>(rank()), s.run.waiter, make);
+    status = larger.status();
+    if (larger.ok()) {
+      made.reset(new Member(*larger, rank(), (*larger)->new_progress_engine()));
+      const std::lock_guard lock((*larger)->mutex);
+      (*larger)->joined[static_cast<std::size_t>(rank())] = true;
+    }
+  } catch (const std::bad_alloc&) {
+    status = make_error(Code::out_of_memory, [&] {
+      return "no memory for the larger communicator of rank " + std::to_string(rank());
+    });
+  }
+  const std::uint32_t word = status.ok() ? kHaveMet : gave_up ? kGaveUp : word_of(status.code());
+  const auto ended = decide(*this, s, Agreement::Use::confirm, word);
+  Status failed = ended.ok() ? all_are_here(*ended) : ended.status();
+  if (failed.ok() && ended->value != kHaveMet) {
+    const Code code = code_of(ended->value);
+    failed = status;
+    if (status.code() != code) {
+      failed = make_error(code, [] {
+        return "another rank cannot make the larger communicator; its error says why";
+      });
+    }
+  }
+  if (!failed.ok()) {
+    if (made != nullptr) made->communicator().abort(failed);
+    return failed;
+  }
+  if (shared.processes != nullptr) made->state_->shared->processes->admit();
+  static_cast<void>(made->pin_thread());
+  return made;
+}
+
 // --- Shared ---
 
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
@@ -325,15 +457,29 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
   return group;
 }
 
-Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
-    const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,
-    std::size_t there, const SplitOptions& options, Waiter& waiter) {
-  const bool meets =
-      std::any_of(members.begin(), members.end(), [&](Rank r) { return is_elsewhere(r); });
-  const bool shrinks = key.color == kSurvivors;
+CommunicatorShared::Made CommunicatorShared::group(const std::shared_ptr<CommunicatorShared>& self,
+                                                   GroupKey key, const std::vector<Rank>& members,
+                                                   std::size_t there, const SplitOptions& options,
+                                                   Waiter& waiter) {
+  return find_or_make_group(key, members, there, waiter, [&] {
+    const bool meets =
+        std::any_of(members.begin(), members.end(), [&](Rank r) { return is_elsewhere(r); });
+    auto made = meets ? meet_group(self, key, members, options)
+                      : make_group(key.color == kSurvivors ? nullptr : self, members, options);
+    if (made.ok()) (*made)->progress = progress;
+    return made;
+  });
+}
+
+CommunicatorShared::Made CommunicatorShared::find_or_make_group(GroupKey key,
+                                                                const std::vector<Rank>& members,
+                                                                std::size_t there, Waiter& waiter,
+                                                                const std::function<Made()>& make) {
+  // The ranks have agreed on it, and this communicator may have ended.
+  const bool is_agreed = key.color == kSurvivors || key.color == kGrown;
   std::unique_lock<std::mutex> lock;
   const auto take_lock = [&]() -> Status {
-    if (!shrinks) return lock_for_call(lock, waiter);
+    if (!is_agreed) return lock_for_call(lock, waiter);
     lock = std::unique_lock(mutex);  // no rank plans a call now
     return {};
   };
@@ -345,12 +491,10 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
     for (Rank& r : group.awaited) r = is_elsewhere(r) ? -1 : r;
     // Other groups may be made meanwhile.
     lock.unlock();
-    auto made = meets ? meet_group(self, key, members, options)
-                      : make_group(shrinks ? nullptr : self, members, options);
+    auto made = make();
     lock.lock();
     if (made.ok()) {
       group.shared = std::move(*made);
-      group.shared->progress = progress;
     } else {
       group.refusal = made.status();
     }
@@ -364,8 +508,8 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::group(
   Idling idling(rank_control.policy());
   while (group.shared == nullptr && group.refusal.ok()) {
     lock.unlock();
-    // The thread that makes the survivors' group gives up by itself.
-    if (Status status = shrinks ? Status() : may_go_on_planning(waiter); !status.ok())
+    // The thread that makes the group gives up by itself.
+    if (Status status = is_agreed ? Status() : may_go_on_planning(waiter); !status.ok())
       return status;
     idling.once();
     if (Status locked = take_lock(); !locked.ok()) return locked;
@@ -483,26 +627,29 @@ Result<std::unique_ptr<Member>> Grid::across(const std::vector<std::string>& nam
 // Groups with ranks in other processes: the members of a group meet anew. Other ranks do not wait
 // for them meanwhile.
 
+Status CommunicatorShared::may_meet(const std::vector<Rank>& members, std::uint64_t step,
+                                    const char* needed_in) {
+  for (const Rank r : members) {
+    if (step > 0 && rank_control.ballot(r).has_reached(step + 1)) {
+      return make_error(Code::rank_lost,
+                        [&] { return "rank " + std::to_string(r) + " has given up the meeting"; });
+    }
+    if (!rank_control.has_left(r) && !rank_control.is_lost(r)) continue;
+    return make_error(Code::rank_lost, [&] {
+      return "rank " + std::to_string(r) + " is still needed in " + needed_in + ": " +
+             rank_control.state_of(r).text;
+    });
+  }
+  return {};
+}
+
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::meet_group(
     const std::shared_ptr<CommunicatorShared>& self, GroupKey key, const std::vector<Rank>& members,
     const SplitOptions& options) {
   const bool shrinks = key.color == kSurvivors;
   const auto may_wait = [&]() -> Status {
     if (!shrinks && rank_control.aborted()) return rank_control.reason();
-    for (const Rank r : members) {
-      if (shrinks && rank_control.ballot(r).has_reached(key.split + 1)) {
-        return make_error(Code::rank_lost, [&] {
-          return "rank " + std::to_string(r) + " has given up the meeting of the survivors";
-        });
-      }
-      if (!rank_control.has_left(r) && !rank_control.is_lost(r)) continue;
-      return make_error(Code::rank_lost, [&] {
-        return "rank " + std::to_string(r) +
-               " is still needed in the group that it was split into: " +
-               rank_control.state_of(r).text;
-      });
-    }
-    return {};
+    return may_meet(members, shrinks ? key.split : 0, "the group that it was split into");
   };
   auto met = ProcessRanks::group(*processes, members,
                                  std::to_string(key.split) + "." + std::to_string(key.color),

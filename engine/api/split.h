@@ -23,6 +23,12 @@
 //   Status s = me.all_reduce(std::span(x));
 //   if (s.code() == rankine::Code::rank_lost) me_now = me.shrink().value();
 //
+// Member::grow() makes the communicator of these ranks and new ones, for example of a process that
+// replaces a lost one:
+//
+//   me_now = me_now->grow({.ranks = 4, .name = "job"}).value();       // the three members
+//   Communicator::create({.ranks = 4, .rank = 3, .name = "job"});     // the new process
+//
 // Threads: one thread at a time uses a member and all members split from it, because a wait on one
 // of them advances the started calls of the others. A group with `own_thread` is the exception.
 #pragma once

@@ -52,6 +52,7 @@ constexpr LaboratoryCommand kLaboratory[] = {
     {"step", "play a planned step's collectives on threads: real data, planned and played times"},
     {"buckets", "the times of gradient buckets of several sizes, alone and behind a backward pass"},
     {"faults", "inject every fault of the table into every collective, and count broken promises"},
+    {"soak", "kill, shrink and grow ranks for a long time, and count what is left behind"},
     {"page", "one HTML file with this engine inside: races, players, curves, proofs"},
     {"lesson", "write a course of six lessons with tasks, and the page: a folder to learn from"},
 };

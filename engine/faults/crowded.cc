@@ -259,34 +259,27 @@ void inject_abort(const FaultCase& test, Dice& dice, const CollectiveCase& call,
 // Cycles: a rank's process is killed, the remaining ranks go on without it, and another process
 // takes its place; many times, in the same processes and under the same name.
 
-namespace {
-
-// Resources of this process that a communicator may leave behind.
-struct Holdings {
-  std::size_t descriptors = 0, threads = 0, shared_mappings = 0;
-  std::size_t address_space = 0;  // in units of kSpan
-
-  static Holdings now() {
-    const auto entries = [](const char* folder) {
-      std::size_t count = 0;
-      for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-        count += entry.path().empty() ? 0 : 1;
-      }
-      return count;
-    };
-    Holdings out{.descriptors = entries("/proc/self/fd"), .threads = entries("/proc/self/task")};
-    std::ifstream mappings("/proc/self/maps");
-    for (std::string line; std::getline(mappings, line);) {
-      if (line.find(kSharedFolder) != std::string::npos) ++out.shared_mappings;
+Holdings Holdings::now() {
+  const auto entries = [](const char* folder) {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      count += entry.path().empty() ? 0 : 1;
     }
-    std::size_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    constexpr std::size_t kSpan = std::size_t{1} << 34;  // half of a communicator's reservation
-    out.address_space = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / kSpan;
-    return out;
+    return count;
+  };
+  Holdings out{.descriptors = entries("/proc/self/fd"), .threads = entries("/proc/self/task")};
+  std::ifstream mappings("/proc/self/maps");
+  for (std::string line; std::getline(mappings, line);) {
+    if (line.find(kSharedFolder) != std::string::npos) ++out.shared_mappings;
   }
-  bool operator==(const Holdings&) const = default;
-};
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  constexpr std::size_t kSpan = std::size_t{1} << 34;  // half of a communicator's reservation
+  out.address_space = pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / kSpan;
+  return out;
+}
+
+namespace {
 
 std::string to_string(const Holdings& held) {
   return std::to_string(held.descriptors) + " descriptors, " + std::to_string(held.threads) +

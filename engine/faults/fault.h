@@ -171,7 +171,8 @@ Play inject_cpuset, inject_refused_calls, inject_bad_memory_wishes, inject_topol
 Play inject_started_calls, inject_misused_requests, inject_messages, inject_groups,
     inject_group_after_whole, inject_absurd_waits;
 // processes.cc
-Play inject_killed, inject_gone, inject_stopped, inject_exec, inject_incompatible_peers;
+Play inject_killed, inject_gone, inject_stopped, inject_exec, inject_incompatible_peers,
+    inject_grow;
 
 // Runner: plays cases in child processes and watches them. It kills and counts hanging processes,
 // counts dead ones, and goes on in a new process.

@@ -248,6 +248,15 @@ inline constexpr bool kThreadsMayVanish = false;
 inline constexpr bool kThreadsMayVanish = true;
 #endif
 
+// Resources of this process that a communicator may leave behind.
+struct Holdings {
+  std::size_t descriptors = 0, threads = 0, shared_mappings = 0;
+  std::size_t address_space = 0;  // in units of 16 GiB
+
+  static Holdings now();
+  bool operator==(const Holdings&) const = default;
+};
+
 // Random choices of a case, drawn from its seed.
 class Dice {
  public:

@@ -383,4 +383,138 @@ void inject_incompatible_peers(const FaultCase& test, Dice& dice, const Collecti
   munmap(memory, sizeof(Told));
 }
 
+// Growth: the process of the last rank is new, and the other ranks grow by it, at the second
+// attempt if the first one fails.
+
+namespace {
+
+struct Growth {
+  std::string_view what;
+  Codes documented{};                // of the first attempt, beside success
+  std::int64_t timeout_ms = 30'000;  // of the first attempt
+  bool comes_late = false;           // the new rank comes for the second attempt only
+  bool someone_dies = false;         // there is no second attempt
+};
+enum : std::size_t {
+  kNewDies = 1,
+  kMemberDies,
+  kOptions,
+  kWrongRank,
+  kLate,
+  kHurried,
+  kDiffer,
+  kTaken
+};
+constexpr Growth kGrowths[] = {
+    {"nothing fails"},
+    {"the new rank dies", {Code::rank_lost, Code::timeout}, 300, false, true},
+    {"a member dies", {Code::rank_lost, Code::timeout}, 1'000, false, true},
+    {"the new rank has other options", {Code::mismatch}},
+    {"the new rank has a member's number", {Code::invalid_argument}},
+    {"the new rank does not come", {Code::timeout}, 200, true},
+    {"the members hurry", {Code::timeout, Code::rank_lost}, 1},
+    {"members differ", {Code::mismatch}},
+    {"the name is taken", {Code::system}, 30'000, true},
+};
+
+}  // namespace
+
+void inject_grow(const FaultCase& test, Dice& dice, const CollectiveCase&, Tally& tally) {
+  const auto kind = static_cast<std::size_t>(dice.below(static_cast<int>(std::size(kGrowths))));
+  const Growth& growth = kGrowths[kind];
+  const int members = test.ranks - 1, delay_us = dice.below(3'000), end_us = dice.below(3'000);
+  const Rank victim = kind == kNewDies ? members : dice.below(members), first = dice.below(members);
+  const int thing = 1 + dice.below(kThingsThere - 1);  // not of another user
+  RankFixture* fixture_of_all = nullptr;
+  CaseBuffers buffers;
+  std::string name;
+  const auto options_of_attempt = [&](bool is_first) {
+    CommunicatorOptions options = communicator_options(test);
+    if (is_first) options.timeout = std::chrono::milliseconds(growth.timeout_ms);
+    name = fixture_of_all->name() + "_larger";
+    options.name = name;
+    return options;
+  };
+  // Judges an attempt, and makes a call in the larger communicator.
+  const auto judge_attempt = [&](Result<std::unique_ptr<Member>> made, bool is_first, Rank rank,
+                                 std::int64_t begin_ns) {
+    Judge& judge = fixture_of_all->judge();
+    const Codes documented = is_first ? growth.documented : Codes();
+    const std::string who = "rank " + std::to_string(rank) + ", " + std::string(growth.what) +
+                            (is_first ? "" : ", second attempt");
+    if (!made.ok() && !documented.has(made.status().code())) {
+      judge.blame(who + ": " + std::string(name_of(made.status().code())) + ": " +
+                  made.status().text());
+    }
+    if (!judge.answer_in_time(made.status(), begin_ns, who)) return false;
+    judge.call(**made, buffers, meeting(test, test.ranks), {.documented = documented});
+    return true;
+  };
+  const auto die_soon = [&](Rank rank) {
+    if (!growth.someone_dies || rank != victim) return;
+    fixture_of_all->goes(rank);
+    if (!send_signal_later(SIGKILL, end_us)) raise(SIGKILL);
+  };
+  const auto come_in = [&](Rank rank, const CommunicatorOptions&) -> std::optional<Status> {
+    if (rank != members) return std::nullopt;
+    sleep_ns(delay_us * 1'000);
+    die_soon(rank);
+    if (growth.comes_late) wait_for([&] { return fixture_of_all->arrived() == members; });
+    for (const bool is_first : {true, false}) {
+      CommunicatorOptions options = options_of_attempt(is_first);
+      if (!growth.someone_dies) options.timeout = kLong;
+      options.rank = is_first && kind == kWrongRank ? 0 : rank;
+      if (is_first && kind == kOptions) options.plan_bytes /= 2;
+      const std::int64_t begin_ns = clock_of_promises();
+      auto made = Communicator::create(options);
+      auto member =
+          made.ok() ? (*made)->join(rank) : Result<std::unique_ptr<Member>>(made.status());
+      if (judge_attempt(std::move(member), is_first, rank, begin_ns)) break;
+      if (growth.someone_dies) break;
+    }
+    return Status();
+  };
+  RankFixture fixture(test,
+                      {.documented = {Code::rank_lost, Code::timeout, Code::mismatch,
+                                      Code::invalid_argument, Code::system},
+                       .same_text = false},
+                      tally,
+                      {.asks_for = [](Rank, CommunicatorOptions& options) { --options.ranks; },
+                       .instead_of_meeting = come_in});
+  fixture_of_all = &fixture;
+  fixture.run([&](Seat& seat) {
+    const Rank rank = seat.rank();
+    seat.call(meeting(test, members));
+    die_soon(rank);
+    for (const bool is_first : {true, false}) {
+      CommunicatorOptions options = options_of_attempt(is_first);
+      if (is_first && kind == kDiffer && rank == first) ++options.ranks;
+      const std::string path = shared_path(name);
+      const bool puts = is_first && kind == kTaken && rank == first;
+      if (puts) {
+        const std::string refused = put_file(path, thing);
+        if (!refused.empty()) fixture.judge().blame(refused);
+      }
+      const std::int64_t begin_ns = clock_of_promises();
+      auto larger = seat.member->grow(options);
+      if (puts) static_cast<void>(remove(path.c_str()));
+      if (judge_attempt(std::move(larger), is_first, rank, begin_ns)) break;
+      fixture.arrive();
+      const bool works = fixture.communicator().health().ok();
+      if (!works && kind == kMemberDies) {
+        auto smaller = seat.member->shrink();
+        if (fixture.judge().answer(smaller.status(), Codes())) {
+          fixture.judge().call(**smaller, buffers, meeting(test, members - 1),
+                               {.documented = Codes()});
+        }
+        break;
+      }
+      // The smaller communicator works, or a member dies only now.
+      seat.call(meeting(test, members),
+                {.documented = kind == kMemberDies ? growth.documented : Codes()});
+      if (growth.someone_dies) break;
+    }
+  });
+}
+
 }  // namespace rankine::faults

@@ -244,6 +244,13 @@ constexpr Fault kFaults[] = {
      .how = "abort() of the whole, with a text or as signal handlers do; on groups, and groups "
             "of groups, as soon as a rank has the error",
      .documented = {Code::aborted}, .grain = collective, .play = inject_group_after_whole},
+    {.number = 51, .name = "grow", .what = "a communicator grows, and ranks fail",
+     .how = "the new rank or a member is killed in the meeting; the new rank has other options or "
+            "a member's number, or does not come; members ask for different ranks, or have 1 ms; "
+            "the name belongs to another file; then a second attempt succeeds",
+     .documented = {Code::rank_lost, Code::timeout, Code::mismatch, Code::invalid_argument,
+                    Code::system},
+     .grain = ranks, .applies = is_all_reduce, .processes_only = true, .play = inject_grow},
 };
 // clang-format on
 

@@ -7,9 +7,9 @@
 namespace rankine::tools {
 namespace {
 
-constexpr std::array<Subcommand (*)(Command), 13> kSubcommands = {
+constexpr std::array<Subcommand (*)(Command), 14> kSubcommands = {
     add_map,  add_cost, add_gaps,    add_claims, add_skips_search, add_synthesise, add_reproduce,
-    add_plan, add_step, add_buckets, add_faults, add_page,         add_lesson};
+    add_plan, add_step, add_buckets, add_faults, add_soak,         add_page,       add_lesson};
 
 }  // namespace
 

@@ -75,6 +75,10 @@ Subcommand add_faults(Command tool);
 // cannot run processes.
 Result<Exit> play_faults(const FaultsArguments& arguments, Console& console);
 
+// rankine soak: ranks are killed and replaced for a long time; nothing may be left behind.
+
+Subcommand add_soak(Command tool);
+
 // rankine cost: prints an algorithm's costs in the model's terms: rounds, critical path, n_alpha
 // and n_beta, and every rank's bytes, partners and ports.
 

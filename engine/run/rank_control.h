@@ -526,7 +526,7 @@ class RankControl {
 // rank that reads them too late finds its own ballot changed: decision() is then null.
 class Agreement {
  public:
-  enum class Use : std::uint32_t { agree, shrink, confirm, active };
+  enum class Use : std::uint32_t { agree, shrink, confirm, active, grow };
   enum class Verdict : std::uint8_t { waits, late, lost };  // on a rank that has not come
   struct Decision {
     std::uint64_t step = 0;

@@ -179,6 +179,30 @@ rkResult_t rkCommAgree(rkComm_t comm, unsigned int value, unsigned int* all) noe
   });
 }
 
+rkResult_t rkCommGrow(rkComm_t comm, int ranks, rkUniqueId id, const rkConfig_t* config,
+                      rkComm_t* larger) noexcept {
+  return guarded("rkCommGrow", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    if (larger == nullptr) return is_null("larger");
+    handle->check_not_finalized();
+    if (in_group()) throw Refusal{rkInvalidUsage, "a group is open; call it outside of groups"};
+    if (!is_of_processes(id)) {
+      return invalid_argument(
+          "id is invalid, or for threads; allowed are ids of processes: threads "
+          "make a communicator of more ranks under a new id");
+    }
+    const auto settings = read_settings(config, ranks);
+    if (!settings.ok()) return settings.status();
+    return with_options(*settings, ranks, [&](CommunicatorOptions& options) -> Status {
+      const std::string name = name_of_processes(id);
+      options.name = name;
+      auto member = handle->member->grow(options);
+      if (member.ok()) *larger = add_rank(std::move(*member), true);
+      return member.status();
+    });
+  });
+}
+
 rkResult_t rkCommRevoke(rkComm_t comm) noexcept {
   return guarded("rkCommRevoke", [&]() -> Status {
     BorrowedRank(comm, BorrowedRank::As::reader)->member->revoke();

@@ -346,6 +346,17 @@ RK_API rkResult_t rkCommAgree(rkComm_t comm, unsigned int value, unsigned int* a
 /* Ends comm on all ranks, from any thread: each wait returns rkAborted at once. The handle stays,
  * for rkCommShrink(). */
 RK_API rkResult_t rkCommRevoke(rkComm_t comm) RK_NOEXCEPT;
+/* *larger: a new communicator of `ranks` ranks, for processes: comm's ranks keep their numbers, and
+ * new processes follow. All ranks of comm call it with equal arguments, outside of groups, and each
+ * new process calls rkCommInitRankConfig() with the id, `ranks`, a free rank and an equal config,
+ * before or after. They wait for each other at most for the config's timeout. A new process
+ * succeeds only when all of comm's ranks have. comm stays as it is. A failure has one result on all
+ * of comm's ranks. Only if a rank of comm is lost (rkRankLost) comm has ended, and
+ * rkCommGetAsyncError() says so: call rkCommShrink() first. After all other failures, such as
+ * rkTimeout (a new process did not come) or rkRankLost (a new process ended), comm works, and
+ * rkCommGrow() may be called again. config: NULL is RK_CONFIG_INITIALIZER. */
+RK_API rkResult_t rkCommGrow(rkComm_t comm, int ranks, rkUniqueId id, const rkConfig_t* config,
+                             rkComm_t* larger) RK_NOEXCEPT;
 
 /* Declares that the rank makes no more calls; afterwards only rkCommDestroy() is allowed. Ranks
  * that still need it, now or later, get rkRankLost; data of its earlier calls stay available.

@@ -396,6 +396,12 @@ class Member {
     check(rkCommShrink(comm_, &part));
     return Member(part);
   }
+  // A member of a new communicator of these ranks and new processes; see rkCommGrow().
+  Member grow(int ranks, const rkUniqueId& id, const rkConfig_t* config = nullptr) {
+    rkComm_t larger = nullptr;
+    check(rkCommGrow(comm_, ranks, id, config, &larger));
+    return Member(larger);
+  }
   // The bitwise AND of the survivors' values; see rkCommAgree().
   unsigned int agree(unsigned int value) {
     unsigned int all = 0;

@@ -128,8 +128,8 @@ Status check_as_first(int ranks, const Settings& settings, int first_ranks, cons
       " differs from the value of the first rank of this id; allowed is one value");
 }
 
-Result<std::shared_ptr<Communicator>> make_communicator(
-    const Settings& settings, int ranks, const std::optional<ProcessPlace>& process) {
+Status with_options(const Settings& settings, int ranks,
+                    const std::function<Status(CommunicatorOptions&)>& use) {
   std::vector<ArenaOptions> arenas;
   for (const int node : settings.nodes) {
     arenas.emplace_back();
@@ -145,11 +145,6 @@ Result<std::shared_ptr<Communicator>> make_communicator(
   if (!settings.placement.empty()) {
     PlacementPolicy policy = parse_placement_policy(settings.placement).policy;
     if (policy.kind != PlacementPolicy::Kind::none) options.placement = std::move(policy);
-  }
-  if (process) {
-    options.rank = process->rank;
-    options.name = process->name;
-    options.more_ranks = process->more;
   }
   if (settings.progress_core != -1) options.progress_core = settings.progress_core;
   if (settings.timeout_ms != 0) options.timeout = *read_timeout(settings.timeout_ms);
@@ -167,9 +162,24 @@ Result<std::shared_ptr<Communicator>> make_communicator(
     if (!network.ok()) return network.status();
     options.network = std::move(*network);
   }
-  auto made = Communicator::create(options);
-  if (!made.ok()) return made.status();
-  return std::shared_ptr<Communicator>(std::move(*made));
+  return use(options);
+}
+
+Result<std::shared_ptr<Communicator>> make_communicator(
+    const Settings& settings, int ranks, const std::optional<ProcessPlace>& process) {
+  std::shared_ptr<Communicator> out;
+  Status status = with_options(settings, ranks, [&](CommunicatorOptions& options) -> Status {
+    if (process) {
+      options.rank = process->rank;
+      options.name = process->name;
+      options.more_ranks = process->more;
+    }
+    auto made = Communicator::create(options);
+    if (made.ok()) out = std::move(*made);
+    return made.status();
+  });
+  if (!status.ok()) return status;
+  return out;
 }
 
 }  // namespace rankine

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,6 +47,10 @@ struct ProcessPlace {
 };
 Result<std::shared_ptr<Communicator>> make_communicator(
     const Settings& settings, int ranks, const std::optional<ProcessPlace>& process = {});
+// Calls `use` with the options of such a communicator, and returns its result. Errors: an
+// unavailable network.
+Status with_options(const Settings& settings, int ranks,
+                    const std::function<Status(CommunicatorOptions&)>& use);
 
 // Reads a timeout in C form: 0 is unchanged, -1 is unlimited.
 Result<std::chrono::milliseconds> read_timeout(std::int64_t milliseconds);

@@ -123,12 +123,15 @@ bool is_of_processes(const rkUniqueId& id) noexcept {
   return std::memcmp(id.internal, kProcessMagic, sizeof kProcessMagic) == 0;
 }
 
-Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::span<const Rank> here,
-                                        const Settings& settings) {
+std::string name_of_processes(const rkUniqueId& id) {
   ProcessId words;
   std::memcpy(&words, id.internal, sizeof words);
-  const std::string name(words.name, strnlen(words.name, sizeof words.name));
-  const ProcessPlace place{here.front(), {here.begin() + 1, here.end()}, name};
+  return {words.name, strnlen(words.name, sizeof words.name)};
+}
+
+Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::span<const Rank> here,
+                                        const Settings& settings) {
+  const ProcessPlace place{here.front(), {here.begin() + 1, here.end()}, name_of_processes(id)};
   auto communicator = make_communicator(settings, ranks, place);
   if (!communicator.ok()) return communicator.status();
   std::vector<Met> met;

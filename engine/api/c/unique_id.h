@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,7 @@ Result<Met> meet(const rkUniqueId& id, int ranks, Rank rank, const Settings& set
 
 // For processes: makes the ranks `here`, in this order, which this process plays. Errors as meet().
 bool is_of_processes(const rkUniqueId& id) noexcept;
+std::string name_of_processes(const rkUniqueId& id);
 Result<std::vector<Met>> meet_processes(const rkUniqueId& id, int ranks, std::span<const Rank> here,
                                         const Settings& settings);
 

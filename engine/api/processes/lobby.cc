@@ -193,7 +193,7 @@ Status ProcessLobby::fail(const Status& reason) noexcept {
     // Do not wait for late ranks after a timeout (they will not come soon), after an interrupt (the
     // user does not want to wait), or in a group (its ranks ask the others through may_wait).
     const bool may_come = why.code() != Code::timeout && why.code() != Code::aborted;
-    if (may_come && !meeting_.may_wait) wait_for_notices();
+    if (may_come && (!meeting_.may_wait || meeting_.admits)) wait_for_notices();
   }
   remove_name(file_.number(), path_);
   return why;
@@ -337,6 +337,7 @@ Status ProcessLobby::sit_down() {
   for (const Rank r : meeting_.ranks) {
     LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(r)];
     seat.has_barriers = has_barriers;
+    seat.admits = meeting_.admits;
     seat.started = self.started;
     seat.process.store(self.id, std::memory_order_release);  // pairs with seated()
   }
@@ -529,8 +530,18 @@ Status ProcessLobby::be_ready() {
   is_waited_for_ = false;
   count_us(page_->ready);
   Status status = wait_for(page_->ready, meeting_.settings.ranks, "not all ranks are ready");
-  if (status.ok()) remove_name(file_.number(), path_);
-  return status;
+  if (!status.ok()) return status;
+  remove_name(file_.number(), path_);
+  if (meeting_.admits) return {};
+  const auto members =
+      std::count_if(page_->seats.begin(), page_->seats.begin() + meeting_.settings.ranks,
+                    [](const LobbyPage::Seat& seat) { return seat.admits; });
+  return wait_for(page_->admitted, static_cast<std::int32_t>(members),
+                  "not all members have admitted the new ranks");
+}
+
+void ProcessLobby::admit() noexcept {
+  page_->admitted.fetch_add(1, std::memory_order_acq_rel);  // pairs with wait_for()
 }
 
 }  // namespace rankine

@@ -54,14 +54,16 @@ struct LobbyPage {
   ProcessSettings settings;  // the maker's
   std::int32_t maker;        // the maker's rank
   std::uint64_t nonce;       // differs between communicators of one name
-  // The number of ranks that have reached each step; `looked` and `offered` count repeatedly.
-  std::atomic<std::int32_t> seated, looked, offered, ready;
+  // The number of ranks that have reached each step; `looked` and `offered` count repeatedly, and
+  // only ranks that admit others count in `admitted`.
+  std::atomic<std::int32_t> seated, looked, offered, ready, admitted;
   std::atomic<std::int32_t> said;  // 1 when the process of rank 0 has written `saying`
   std::atomic<std::uint64_t> saying;
   struct Seat {
     std::atomic<std::int32_t> process;  // 0: empty seat
     std::int64_t started;               // of a KnownProcess; comes with `process`
     std::atomic<bool> told;             // this rank knows why the meeting failed
+    bool admits;                        // as Meeting::admits
     bool has_barriers;                  // membarrier of other processes reaches this process
     bool shares_cores;                  // this process sees fewer cores than ranks
     ReservedBases::Set bases;           // addresses at which this process can map the file
@@ -83,6 +85,9 @@ class ProcessLobby {
     // Called repeatedly while ranks are missing, until be_ready() has returned; an error ends the
     // meeting. Empty: wait until the deadline.
     std::function<Status()> may_wait{};
+    // The ranks of this process are members of a running communicator, which grows: the other
+    // processes' be_ready() waits until each member has called admit().
+    bool admits = false;
     // By rank: true for the ranks of other nodes, which one process of this node stands for and
     // which get no memory here; empty: none.
     std::vector<bool> far{};
@@ -100,8 +105,10 @@ class ProcessLobby {
   Result<std::uint64_t> first_says(std::uint64_t mine);
   // Notes that this process sees fewer cores than ranks. Call it before be_ready().
   void share_cores() noexcept;
-  // Waits until all processes are ready; then the name is free.
+  // Waits until all processes are ready; then the name is free. See Meeting::admits.
   Status be_ready();
+  // One member admits the others. Any thread may call it, after be_ready().
+  void admit() noexcept;
   // Ends the meeting as failed, or notes that it has failed. Tells all processes in it, and waits
   // for late processes as long as they keep coming, unless none is expected. Returns the reason.
   Status fail(const Status& reason) noexcept;
@@ -230,6 +237,7 @@ class ProcessMemory {
   Result<std::uint64_t> first_says(std::uint64_t mine) { return lobby_.first_says(mine); }
   // The shared data of this process is set up: waits until all processes are ready.
   Status begin() { return lobby_.be_ready(); }
+  void admit() noexcept { lobby_.admit(); }
   // Instead of begin(): tells all processes of the failure. Returns the reason.
   Status fail(const Status& reason) noexcept { return lobby_.fail(reason); }
 
@@ -321,6 +329,8 @@ class ProcessRanks final : public RankProcesses {
   // The shared data of this process is set up. After a meeting: waits until all processes are
   // ready.
   Status begin();
+  // As ProcessLobby::admit(), after begin().
+  void admit() noexcept { memory_->admit(); }
   // After a meeting, instead of begin(): tells all processes of the failure. Returns the reason.
   Status fail(const Status& reason) { return memory_->fail(reason); }
 

@@ -967,11 +967,12 @@ PyObject* on_bytes(PyObject*, PyObject* const* args, Py_ssize_t n) try {
   return nullptr;
 }
 
-// The handles of all ranks as threads, or with a name those of the ranks `here` of this process.
-Ref make_ranks(int ranks, const char* name, List<int> here, std::int64_t timeout, const char* wait,
-               const char* network, List<int> nodes, List<int> levels, int tuned, int record_times,
-               std::size_t plan_bytes, const char* order, int progress_core, const char* placement,
-               int ports) {
+// The handles of all ranks as threads, or with a name those of the ranks `here` of this process, or
+// the one into which `smaller` grows.
+Ref make_ranks(rkComm_t smaller, int ranks, const char* name, List<int> here, std::int64_t timeout,
+               const char* wait, const char* network, List<int> nodes, List<int> levels, int tuned,
+               int record_times, std::size_t plan_bytes, const char* order, int progress_core,
+               const char* placement, int ports) {
   const rkConfig_t config = {sizeof config,
                              timeout,
                              wait,
@@ -993,6 +994,7 @@ Ref make_ranks(int ranks, const char* name, List<int> here, std::int64_t timeout
     rkUniqueId id;
     const rkResult_t code = rkGetUniqueIdByName(&id, name);
     if (code != rkSuccess) return code;
+    if (smaller != nullptr) return rkCommGrow(smaller, ranks, id, &config, comms.data());
     // Outside of a group it also pins this thread.
     if (here.count == 1) return rkCommInitRankConfig(comms.data(), ranks, id, *here.first, &config);
     rkGroupStart();

@@ -350,7 +350,8 @@ TEST(Shrink, RefusesWhatCannotBe) {
   expect_all(all.run([&](Member& me) -> Status {
     return me.rank() == 0 ? me.shrink().status() : me.agree(1).status();
   }),
-             Code::mismatch, {"some survivors call agree() and others shrink()"});
+             Code::mismatch,
+             {"some survivors call agree(), shrink() or grow() and others another"});
   expect_ok(all.run([&](Member& me) -> Status {
     expect_refused(me.shrink({.timeout = -1ms}).status(), {"timeout is -1"});
     expect_refused(me.shrink({.ends_parent = true}).status(), {"ends_parent is true"});
@@ -402,6 +403,89 @@ TEST(Shrink, GoesOnWhileRanksAreLost) {
       }
     }
   }
+}
+
+// --- Growth ---
+
+// New threads join the larger communicator, also one that has shrunk before, and the smaller one
+// works on.
+TEST(Grow, LetsThreadsJoinAgainAndAgain) {
+  constexpr int kRanks = 3;
+  Ranks all({.ranks = kRanks, .timeout = kLong});
+  std::vector<std::unique_ptr<Member>> now(kRanks);
+  for (int turn = 0; turn < 3; ++turn) {
+    std::atomic<Communicator*> larger{nullptr};
+    std::atomic<int> done{0};
+    std::thread newcomer([&] {
+      while (larger.load() == nullptr) std::this_thread::yield();
+      const auto me = larger.load()->join(kRanks).value();
+      EXPECT_EQ(sum_of(*me, 1 << me->rank()), 15);
+      ++done;
+      while (done.load() <= kRanks) std::this_thread::yield();
+    });
+    expect_ok(all.run([&](Member& first) -> Status {
+      auto& mine = now[static_cast<std::size_t>(first.rank())];
+      Member& me = mine == nullptr ? first : *mine;
+      auto grown = me.grow({.ranks = kRanks + 1, .timeout = kLong}).value();
+      EXPECT_EQ(grown->rank(), me.rank());
+      if (me.rank() == 1) larger.store(&grown->communicator());
+      EXPECT_EQ(sum_of(*grown, 1 << me.rank()), 15);
+      EXPECT_EQ(sum_of(me, 1), kRanks);
+      ++done;
+      while (done.load() <= kRanks) std::this_thread::yield();
+      EXPECT_FALSE(grown->communicator().join(me.rank()).ok());
+      mine = grown->shrink().value();  // when the new rank has left
+      EXPECT_EQ(sum_of(*mine, 1), kRanks);
+      return {};
+    }));
+    newcomer.join();
+  }
+}
+
+TEST(Grow, FailsAlikeAndLeavesTheSmallerOneAsItIs) {
+  Ranks all({.ranks = 3, .timeout = kLong});
+  const auto asks_for = [](int ranks) {
+    return CommunicatorOptions{.ranks = ranks, .timeout = kLong};
+  };
+  expect_all(
+      all.run([&](Member& me) { return me.grow(asks_for(me.rank() == 1 ? 5 : 4)).status(); }),
+      Code::mismatch, {"ranks, name or timeout of grow() differ"});
+  expect_all(all.run([&](Member& me) {
+    return me.rank() == 0 ? me.shrink().status() : me.grow(asks_for(4)).status();
+  }),
+             Code::mismatch, {"some survivors call agree(), shrink() or grow()"});
+  expect_all(all.run([&](Member& me) {
+    CommunicatorOptions options = asks_for(4);
+    options.ports = -1;
+    return me.grow(options).status();
+  }),
+             Code::invalid_argument, {"ports is -1"});
+  const Rank here[] = {2};
+  expect_ok(all.run([&](Member& me) -> Status {
+    CommunicatorOptions options = asks_for(3);
+    expect_refused(me.grow(options).status(), {"ranks is 3; allowed are 4 and more"});
+    options = asks_for(4);
+    options.rank = 3;
+    expect_refused(me.grow(options).status(), {"rank or more_ranks is set"});
+    options = asks_for(4);
+    options.more_ranks = here;
+    expect_refused(me.grow(options).status(), {"rank or more_ranks is set"});
+    options = asks_for(4);
+    options.name = "job";
+    expect_refused(me.grow(options).status(), {"name is 'job'; allowed is none"});
+    Status status;
+    me.group([&] { status = me.grow(asks_for(4)).status(); }).throw_if_error();
+    expect_refused(status, {"grow: a group() is open"});
+    return me.barrier();
+  }));
+  all.drop(1);
+  expect_all(all.run([&](Member& me) { return me.grow(asks_for(4)).status(); }), Code::rank_lost,
+             {"rank 1 is lost or late while the communicator grows", "call shrink()"});
+  expect_all(all.run([&](Member& me) { return me.grow(asks_for(4)).status(); }), Code::rank_lost);
+  expect_ok(all.run([&](Member& me) -> Status {
+    EXPECT_EQ(survivors_of(me), 5);
+    return {};
+  }));
 }
 
 TEST(Split, TakesLevelsAlong) {

@@ -11,6 +11,7 @@
 
 #include "engine/faults/fault.h"
 #include "engine/faults/fixture.h"
+#include "engine/faults/soak.h"
 
 namespace rankine::faults {
 namespace {
@@ -78,15 +79,39 @@ TEST_P(Faults, KeepThePromisesAmongProcesses) {
   expect_promises_kept(fault(), {.ranks = {2, 3}, .processes = true, .cycles = 10}, 24);
 }
 
+// Processes are killed, shrink and grow; the soak itself judges their results. (How it counts what
+// is left behind: third_party/nightly.)
+TEST(Soak, KeepsThePromisesAmongProcesses) {
+  if (kThreadSanitizer) GTEST_SKIP() << "it sees one process only";
+  const auto count = [](const SoakReport& report, std::string_view event) {
+    for (const auto& [name, times] : report.events) {
+      if (name == event) return times;
+    }
+    return std::int64_t{-1};
+  };
+  const auto enough = [&](const SoakReport& report) {
+    return count(report, "grows") >= 12 && count(report, "revocations") > 0 &&
+           count(report, "messages") > 0 && count(report, "groups") > 0;
+  };
+  const auto report = soak({.ranks = 3,
+                            .seconds = 3'000,
+                            .other_load = false,
+                            .progress = [&](double, const SoakReport& r) { return !enough(r); }})
+                          .value();
+  for (const std::string& what : report.broken) ADD_FAILURE() << what;
+  EXPECT_TRUE(enough(report));
+  EXPECT_GE(count(report, "shrinks"), 12);
+}
+
 std::string name_of_fault(const testing::TestParamInfo<int>& info) {
   return std::string(rankine::faults::faults()[static_cast<std::size_t>(info.param - 1)].name);
 }
 
-constexpr int kFaults = 50;
+constexpr int kFaults = 51;
 
 INSTANTIATE_TEST_SUITE_P(Table, Faults, testing::Range(1, kFaults + 1), name_of_fault);
 
-constexpr int kOfProcesses = 8;  // faults for processes only
+constexpr int kOfProcesses = 9;  // faults for processes only
 
 TEST(Table, HasAllFaultsInOrder) {
   int number = 0, of_processes = 0;

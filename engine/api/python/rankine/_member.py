@@ -15,6 +15,50 @@ from rankine._operations import Operation, PreMulSum
 Reduction = Union[str, PreMulSum, Operation]
 
 
+def make_ranks(
+    smaller: int | None,
+    ranks: int,
+    name: str | None,
+    here: Sequence[int],
+    *,
+    timeout: float | None = None,
+    wait: str | None = None,
+    network: str | None = None,
+    nodes: Sequence[int] | None = None,
+    levels: Sequence[int] | None = None,
+    tuned: bool = True,
+    record_times: bool = False,
+    plan_bytes: int = 0,
+    order: str | None = None,
+    progress_core: int | None = None,
+    placement: str | None = None,
+    ports: int = 0,
+) -> list[int]:
+    """The handles of a new communicator with Communicator's options, or the one into which the
+    communicator of the handle ``smaller`` grows."""
+    nodes_in_c = ints("nodes", nodes)
+    if len(nodes_in_c) not in (0, 4 * ranks):
+        refuse(f"nodes has {len(nodes_in_c) // 4} numbers; allowed are {ranks}, one per rank")
+    return _engine.make_ranks(
+        smaller,
+        ranks,
+        text("name", name),
+        ints("rank", here),
+        milliseconds("timeout", timeout),
+        text("wait", wait),
+        text("network", network),
+        nodes_in_c,
+        ints("levels", levels),
+        int(tuned),
+        int(record_times),
+        whole("plan_bytes", plan_bytes, 0, 2**63 - 1),
+        text("order", order),
+        -1 if progress_core is None else whole("progress_core", progress_core, 0),
+        text("placement", "none" if placement is None else placement),
+        whole("ports", ports, 0),
+    )
+
+
 class group:
     """Collects the calls of this thread inside the block, and starts them together at its end,
     which returns when all are over: so no order of messages can deadlock, and one thread can play
@@ -280,6 +324,17 @@ class Member(NotCopied, _engine.Rank):
         that is neither lost nor closed, at most for the communicator's timeout. Raises an Error with
         Code.rank_lost if the others have gone on without this rank: let its process end."""
         return Member(_engine.rkCommShrink(self._handle), self._is_alone)
+
+    def grow(self, ranks: int, name: str, **options: Any) -> Member:
+        """Returns this rank's member of a new communicator of ``ranks`` ranks, for processes: the
+        ranks of this one keep their numbers, and new processes follow. All ranks call it with equal
+        arguments, not in a group; each new process makes ``Communicator(ranks, rank=..., name=name)``
+        with equal options and a free rank, before or after. They wait for each other at most for the
+        ``timeout`` of the options. A failure is the same for all ranks of this communicator, which
+        works after it, unless a rank of it is lost (health()): call shrink(), then grow() again."""
+        ranks = whole("ranks", ranks, 1)
+        is_alone = self._is_alone and options.get("progress_core") is None
+        return Member(make_ranks(self._handle, ranks, name, [self._rank], **options)[0], is_alone)
 
     def agree(self, value: int) -> int:
         """Returns the bitwise AND of the surviving ranks' values (0 to 2**32 - 1), the same on all

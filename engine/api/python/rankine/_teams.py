@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, Callable, Sequence, TypeVar
 
 from rankine import _engine
-from rankine._errors import Code, Error, ints, milliseconds, refuse, text, whole
-from rankine._member import Member
+from rankine._errors import Code, Error, refuse, whole
+from rankine._member import Member, make_ranks
 
 T = TypeVar("T")
 
@@ -79,9 +79,6 @@ class Communicator:
         more_ranks: Sequence[int] = (),
     ) -> None:
         ranks = whole("ranks", ranks, 1, _MOST_RANKS)
-        nodes_in_c = ints("nodes", nodes)
-        if len(nodes_in_c) not in (0, 4 * ranks):
-            refuse(f"nodes has {len(nodes_in_c) // 4} numbers; allowed are {ranks}, one per rank")
         self._is_placed = placement is not None
         here = [*(() if rank is None else (rank,)), *more_ranks]
         for one in here:
@@ -91,22 +88,23 @@ class Communicator:
         self._here = here or range(ranks)
         if (rank is None) != (name is None) or (rank is None and here):
             refuse(f"rank is {rank!r}, name is {name!r}; give both for processes, none for threads")
-        handles = _engine.make_ranks(
+        handles = make_ranks(
+            None,
             ranks,
-            text("name", name),
-            ints("rank", here),
-            milliseconds("timeout", timeout),
-            text("wait", wait),
-            text("network", network),
-            nodes_in_c,
-            ints("levels", levels),
-            int(tuned),
-            int(record_times),
-            whole("plan_bytes", plan_bytes, 0, 2**63 - 1),
-            text("order", order),
-            -1 if progress_core is None else whole("progress_core", progress_core, 0),
-            text("placement", "none" if placement is None else placement),
-            whole("ports", ports, 0),
+            name,
+            here,
+            timeout=timeout,
+            wait=wait,
+            network=network,
+            nodes=nodes,
+            levels=levels,
+            tuned=tuned,
+            record_times=record_times,
+            plan_bytes=plan_bytes,
+            order=order,
+            progress_core=progress_core,
+            placement=placement,
+            ports=ports,
         )
         is_alone = len(handles) == 1 and progress_core is None
         self._members: list[Member | None] = [None] * ranks

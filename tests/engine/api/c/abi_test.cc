@@ -434,6 +434,37 @@ TEST(CProcesses, WaitForTheOthersAsLongAsTheirTimeout) {
   EXPECT_EQ(comm, nullptr);
 }
 
+// Two processes grow by a third one, and are told why they cannot.
+int play_growing(const rkUniqueId& id, const rkUniqueId& larger_id, int rank) {
+  rkComm_t comm = RK_COMM_NULL, larger = RK_COMM_NULL;
+  rkUniqueId of_threads;
+  if (rkGetUniqueId(&of_threads) != rkSuccess) return 1;
+  if (rank == 2) {
+    if (rkCommInitRank(&larger, 3, larger_id, rank) != rkSuccess) return 2;
+  } else {
+    if (rkCommInitRank(&comm, 2, id, rank) != rkSuccess) return 3;
+    if (rkCommGrow(comm, 3, larger_id, nullptr, nullptr) != rkInvalidArgument) return 4;
+    if (rkCommGrow(comm, 2, larger_id, nullptr, &larger) != rkInvalidArgument) return 5;
+    if (rkCommGrow(comm, 3, of_threads, nullptr, &larger) != rkInvalidArgument) return 6;
+    rkConfig_t config = RK_CONFIG_INITIALIZER;
+    config.timeoutMs = 100;
+    if (rkCommGrow(comm, 3, id, &config, &larger) != rkTimeout) return 7;
+    if (rkBarrier(comm) != rkSuccess) return 8;
+    if (rkCommGrow(comm, 3, larger_id, nullptr, &larger) != rkSuccess) return 9;
+    if (rkCommDestroy(comm) != rkSuccess) return 10;
+  }
+  int sum = 1 << rank;
+  if (rkAllReduce(&sum, &sum, 1, rkInt32, rkSum, larger) != rkSuccess || sum != 7) return 11;
+  return rkCommDestroy(larger) == rkSuccess ? 0 : 12;
+}
+
+TEST(CProcesses, Grow) {
+  rkUniqueId id, larger;
+  ASSERT_EQ(rkGetUniqueIdOfProcesses(&id), rkSuccess);
+  ASSERT_EQ(rkGetUniqueIdOfProcesses(&larger), rkSuccess);
+  in_processes(3, [&](int rank) { return play_growing(id, larger, rank); });
+}
+
 TEST(CProcesses, DisagreeAndAreTold) {
   rkUniqueId id;
   ASSERT_EQ(rkGetUniqueIdOfProcesses(&id), rkSuccess);

@@ -216,6 +216,37 @@ def test_a_process_may_play_several_ranks():
         rankine.Communicator(4, rank=0, more_ranks=[0], name=name)
 
 
+def grow(me, name):
+    with pytest.raises(rankine.InvalidArgument, match="ranks is 4; allowed are 5 and more"):
+        me.grow(4, name)
+    with pytest.raises(rankine.InvalidArgument, match="plan_bytes"):
+        me.grow(5, name, plan_bytes=-1)
+    with me.grow(5, name, timeout=60) as larger:
+        return add_up(larger), add_up(me)
+
+
+def play_growing(name, here, told):
+    if here == [4]:
+        with rankine.Communicator(5, rank=4, name=f"{name}.larger", timeout=60).join(4) as me:
+            told.put((4, (add_up(me), 10)))
+        return
+    mine = rankine.Communicator(4, rank=here[0], more_ranks=here[1:], name=name, timeout=60)
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        for rank, sums in zip(here, threads.map(lambda rank: grow(mine.join(rank), f"{name}.larger"), here)):
+            told.put((rank, sums))
+
+
+def test_a_communicator_grows_by_a_new_process():
+    context = multiprocessing.get_context("spawn")
+    told, name = context.Queue(), f"python.{uuid.uuid4()}"
+    all_of_them = [context.Process(target=play_growing, args=(name, ranks, told)) for ranks in ([0, 2, 3], [1], [4])]
+    for process in all_of_them:
+        process.start()
+    assert dict(told.get(timeout=120) for _ in range(5)) == {rank: (15, 10) for rank in range(5)}
+    for process in all_of_them:
+        process.join(60)
+
+
 def test_who_does_not_come_is_named():
     with pytest.raises(rankine.Error, match="ranks 1 of 'python.*' have not joined") as error:
         rankine.Communicator(2, rank=0, name=f"python.{uuid.uuid4()}", timeout=0.1)
