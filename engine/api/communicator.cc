@@ -383,9 +383,7 @@ FlightRecord CommunicatorShared::flight_record() {
         rank_control.slow_waits(r).last(),
         {}};
     for (std::size_t i = 0; i < kTrialClasses; ++i) {
-      // Relaxed: only for a report.
-      rank.trials[i] =
-          FormFigures::of(rank_control.slow_waits(r).trials[i].load(std::memory_order_relaxed));
+      rank.trials[i] = rank_control.slow_waits(r).trials[i].load();
     }
     for (SlowWait& wait : rank.waits) wait.call -= first_count;
     out.ranks.push_back(std::move(rank));

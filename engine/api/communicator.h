@@ -222,10 +222,10 @@ class Communicator {
   //     "slow_waits": [{"call": 118, "for": 2, "round": 3, "began_us": 9.5, "took_us": 500000.5,
   //                     "end": "deadline"}, ...],
   //     "trials": [{"collective": "all_reduce", "bytes": 8192, "in_place": false,
-  //                 "first_us": 0.4, "second_us": 0.2, "form": "second"}, ...]}, ...]}
+  //                 "took_us": {"posts": 0.4, "reads": 0.2}, "form": "reads"}, ...]}, ...]}
   // slow_waits has the last 64 waits in which the rank went to sleep (or, if its policy keeps it
   // awake, waited 50 ms), and their ends: came, deadline, lost, mismatch, aborted
-  // (engine/run/rank_control.h). trials has the last trials of calls with two forms, which
+  // (engine/run/rank_control.h). trials has the last trials of calls with several forms, which
   // plan_of() names, by sizes up to `bytes`: the rank's median times from call to call, and the
   // form in force. Other times are microseconds since the earliest recorded event. Calls have
   // times only if times are recorded; only calls that have ended have took_us. Any thread may

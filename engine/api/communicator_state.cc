@@ -382,14 +382,18 @@ void write_json(const FlightRecord& record, const std::function<void(std::string
     for (const auto& wait : of_rank.waits) rank["slow_waits"].push_back(json_of(wait, since_ns));
     for (std::size_t i = 0; i < kTrialClasses; ++i) {
       const FormFigures& trial = of_rank.trials[i];
-      if (trial.took_ns[0] == 0) continue;
+      Json took = Json::object();
+      for (std::size_t form = 0; form < kForms; ++form) {
+        if (trial.took_ns[form] != 0)
+          took[std::string(name_of(static_cast<Form>(form)))] = microseconds(trial.took_ns[form]);
+      }
+      if (took.empty()) continue;
       const TrialKind& kind = kTrialKinds[i / kTrialSizes];
       rank["trials"].push_back({{"collective", name_of(kind.collective)},
-                                {"bytes", std::size_t{1024} << i % kTrialSizes},
+                                {"bytes", kTrialLeastBytes << i % kTrialSizes},
                                 {"in_place", kind.in_place},
-                                {"first_us", microseconds(trial.took_ns[0])},
-                                {"second_us", microseconds(trial.took_ns[1])},
-                                {"form", trial.takes_second ? "second" : "first"}});
+                                {"took_us", took},
+                                {"form", name_of(trial.form)}});
     }
     append((r == 0 ? "\n" : ",\n") + dump(rank));
   }

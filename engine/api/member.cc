@@ -414,13 +414,14 @@ Result<std::string> Member::plan_of(const Call& call) {
   const CachedPlan& cached = **found;
   const std::optional<Order> order =
       call.options.order ? call.options.order : state_->shared->order;
-  const std::optional<Plan::Form>& form = cached.plan.second_form;
+  std::string others;
+  for (const Plan::FurtherForm& form : cached.plan.further_forms) {
+    others += (others.empty() ? ", by trials also " : " or ") + std::string(name_of(form.form)) + " (" + form.algorithm + ")";
+  }
   return std::string(cached.algorithm) +
          (cached.parameters.empty() ? "" : ", " + cached.parameters) + ", " +
          std::string(name_of(cached.plan.transport)) + " transport" +
-         (form ? ", by trials also " + form->algorithm + ", " +
-                     std::string(name_of(form->transport)) + " transport"
-               : "") +
+         others +
          (order ? ", order " + std::string(name_of(*order)) : "");
 }
 

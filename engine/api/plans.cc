@@ -340,37 +340,40 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
   return compile(request);
 }
 
-Status PlanMaker::add_form(const CompileRequest& request, std::size_t m, Compiled& compiled) const {
-  if (request.staged || request.transport || network != nullptr || wire != nullptr ||
+Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m,
+                            Compiled& compiled) const {
+  const auto trials =
+      trial_class_of(request.algorithm->collective, ranks, m, request.buffers, request.costs);
+  // An exchange of few bytes takes less time than a choice.
+  if (!trials || (m <= kMostJoined && is_exchange(compiled.plan)) || request.staged || request.transport || network != nullptr || wire != nullptr ||
       compiled.in_f32 || compiled.plan.stages) {
     return {};
   }
-  const bool stores = std::ranges::any_of(compiled.plan.rank, [](const RankPlan& rank) {
-    return std::ranges::any_of(rank.ops, [](const Op& op) { return op.copies > 0; });
-  });
-  const auto form = trial_form({request.algorithm, compiled.plan.transport, stores}, ranks, m,
-                               request.buffers, request.costs);
-  if (!form) return {};
-  CompileRequest other = request;
-  other.algorithm = form->algorithm;
-  other.params = other.algorithm->only_taken(request.params);
-  other.transport = form->transport;
-  other.pushes = form->stores;
-  other.costs.split_copies_min_bytes = form->stores ? kCacheLine : m + 1;
-  // The sum by rank; other sums have other bits.
-  other.bracket = Bracket::flat;
-  auto second = compile(other);
-  if (!second.ok()) {
-    return second.status().code() == Code::invalid_argument ? Status() : second.status();
-  }
-  if (compiled.brackets.flat == second->brackets.flat && !second->plan.stages) {
-    if (form->algorithm == request.algorithm && form->transport == compiled.plan.transport) {
-      second->plan.algorithm += form->stores ? " by stores" : " by reads";
+  const Form first = form_of(compiled.plan);
+  std::vector<Plan> plans;
+  for (std::size_t i = 0; i < kForms; ++i) {
+    const auto form = static_cast<Form>(i);
+    if (form == first) continue;
+    CompileRequest other = request;
+    other.algorithm = &algorithm_of(form, *request.algorithm, request.buffers);
+    other.params = other.algorithm->only_taken(request.params);
+    other.transport = form == Form::posts ? Transport::board : Transport::direct;
+    other.pushes = other.stores = form >= Form::stores;
+    other.costs.split_copies_min_bytes = other.stores ? kCacheLine : m + 1;
+    other.costs.stream_min_total_bytes = form == Form::streams ? 0 : std::numeric_limits<std::size_t>::max();
+    if (form == Form::stores) other.costs.claim_copy_min_bytes = other.costs.plain_push_max_bytes = m + 1;
+    // The sum by rank; other sums have other bits.
+    other.bracket = Bracket::flat;
+    auto second = compile(other);
+    if (!second.ok() && second.status().code() != Code::invalid_argument) return second.status();
+    if (second.ok() && compiled.brackets.flat == second->brackets.flat && !second->plan.stages &&
+        form_of(second->plan) == form) {
+      plans.push_back(std::move(second->plan));
     }
-    const TrialKind kind{form->algorithm->collective, request.buffers == Buffers::in_place};
-    compiled.plan =
-        with_second_form(std::move(compiled.plan), std::move(second->plan), *trial_class(kind, m));
   }
+  if (plans.empty()) return {};
+  plans.insert(plans.begin(), std::move(compiled.plan));
+  compiled.plan = with_forms(std::move(plans), *trials, m);
   return {};
 }
 
@@ -491,7 +494,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   }
   if (!compiled.ok()) return compiled.status();
   if (asked == nullptr) {
-    if (Status added = add_form(request, m, *compiled); !added.ok()) return added;
+    if (Status added = add_forms(request, m, *compiled); !added.ok()) return added;
   }
   const OrderSet orders = orders_of(*needs, *request.algorithm, compiled->brackets, call.op);
   if (needs->order && !orders.has(Order::coherent)) {

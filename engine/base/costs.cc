@@ -67,9 +67,9 @@ constexpr CostField kFields[] = {
                   "mailboxes, if each rank has a core"),
     {"trial_min_bytes", "", bytes, &Costs::trial_min_bytes, 1, kMostBytes,
      "the smallest call among at most `fixed_board_max_ranks` threads for which they measure "
-     "whether to post data or to read them in place"},
-    {"trial_max_bytes", "", bytes, &Costs::trial_max_bytes, 0, std::size_t{128} << 10,
-     "the largest such call; 0: no trials"},
+     "whether to post data, to read them in place or to store them in others' outputs"},
+    {"trial_max_bytes", "", bytes, &Costs::trial_max_bytes, 0, std::size_t{64} << 20,
+     "the largest such call of two threads, for N threads divided by (N - 1)^2; 0: no trials"},
     RANKINE_FIELD(push_max_ranks, push_ranks, ranks, 1, kAnyCount,
                   "the largest number of ranks for which the rank that adds up a part of an "
                   "all-reduce stores it in all outputs"),

@@ -51,8 +51,8 @@ struct Costs {
   RANKINE_COST(mailbox_fanout_max_bytes, told, 768);
 
   // Trials (engine/run/form_trials.h).
-  std::size_t trial_min_bytes = 1025;
-  std::size_t trial_max_bytes = std::size_t{128} << 10;
+  std::size_t trial_min_bytes = 257;
+  std::size_t trial_max_bytes = std::size_t{64} << 20;
 
   // The form on the direct transport (the passes of engine/compile).
   RANKINE_COST(push_max_ranks, push_ranks, 4);

@@ -144,15 +144,15 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
       why = table != nullptr ? "default: the table does not cover this" : "default: no table";
     }
   }
-  // The plan's forms, for calls small enough to have two.
-  std::optional<Plan::Form> trial;
-  if (trial_form({choice}, a.ranks, a.bytes, Buffers::apart, costs)) {
+  // The plan's further forms, if such calls have them.
+  std::vector<Plan::FurtherForm> trials;
+  if (trial_class_of(a.collective, a.ranks, a.bytes, Buffers::apart, costs)) {
     const Call call{.collective = a.collective,
                     .count = count_for(a.collective, a.ranks, a.bytes, 1),
                     .type = DataType::u8};
     const auto plan = plan_among(a.ranks, call, costs, *environment, table, 0);
     if (!plan.ok()) return plan.status();
-    trial = (*plan)->plan.second_form;
+    trials = (*plan)->plan.further_forms;
   }
   if (a.json) {
     nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
@@ -168,8 +168,10 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
         out["costs"][std::string(field.name)] = costs.*field.value;
       }
     }
-    if (trial) {
-      out["trial"] = {{"algorithm", trial->algorithm}, {"transport", name_of(trial->transport)}};
+    for (const Plan::FurtherForm& form : trials) {
+      out["trials"].push_back({{"form", name_of(form.form)},
+                               {"algorithm", form.algorithm},
+                               {"transport", name_of(form.transport)}});
     }
     if (row != nullptr && source == "table") {
       out["table"] = {{"file", tuning_file().path},
@@ -185,10 +187,9 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
                              choice->name, why);
   if (a.explain) {
     if (source == "default") console.out << explain(chosen, costs);
-    if (trial) {
-      console.out << fmt::format(
-          "  ranks time it against {} on the {} transport, and take the faster one\n",
-          trial->algorithm, name_of(trial->transport));
+    for (const Plan::FurtherForm& form : trials) {
+      console.out << fmt::format("  ranks time it against a form that {}: {} on the {} transport\n",
+                                 name_of(form.form), form.algorithm, name_of(form.transport));
     }
     if (source != "environment" && !chosen.by_model.empty()) {
       console.out << explain_c_real(a, chosen, *table);

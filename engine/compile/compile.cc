@@ -235,19 +235,24 @@ Plan direct_plan(Job& job, std::optional<DataflowProgram> made) {
                                 ? direct_all_reduce(job, std::move(made), streams)
                             : made ? std::move(*made)
                                    : job.last_program();
+  // Stores past the caches take lines over unread as well.
+  const std::size_t claim =
+      streams ? std::numeric_limits<std::size_t>::max() : job.request.costs.claim_copy_min_bytes;
   if (job.goal.collective == Collective::reduce && job.request.pushes) {
     // The rules for in place are correct for both ways of the root's call, and the fast form for
     // separate buffers is not slow in place.
     push(program, Buffers::in_place, PushMutant::none, &job.meter);
-    claim_copies(program, job.request.costs.claim_copy_min_bytes);
+    claim_copies(program, claim);
   }
   if (!reduces(job.goal.collective)) {
     program =
         split_copies(std::move(program), {.from = job.request.costs.split_copies_min_bytes,
                                           .readers = job.request.costs.split_copies_max_readers,
+                                          .all = job.request.stores,
                                           .streams = streams,
                                           .stream_from = job.request.costs.stream_min_bytes,
                                           .meter = &job.meter});
+    claim_copies(program, claim);
   }
   if (streams) mark_streams(program, job.request.costs.stream_min_bytes);
   return lower_direct(std::move(program), {.keeps_waits = job.keeps_waits(), .meter = &job.meter});

@@ -47,6 +47,9 @@ struct CompileRequest {
   // Direct all-reduces. True: the rank that adds a block up stores it at all ranks that copy it in
   // the schedule (passes.h); false: they fetch it.
   bool pushes = true;
+  // True: on the direct transport, each rank stores all of its input that others need in their
+  // outputs, if the collective only moves data.
+  bool stores = false;
   std::span<const int> nodes{};  // as LowerOptions::nodes
   int mailbox_capacity =
       LowerOptions{}.mailbox_capacity;  // messages that a pair may have in flight

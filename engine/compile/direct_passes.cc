@@ -172,7 +172,19 @@ bool has_short_copies(const DataflowProgram& program, std::size_t bytes) {
 }
 
 void claim_copies(DataflowProgram& program, std::size_t from) {
-  for (Operation& op : program.operations) op.claims = op.copies > 0 && op.bytes >= from;
+  std::vector<bool> is_read(program.operations.size());
+  for (const Operation& op : program.operations) {
+    for (int s = 0; s < op.sources && !op.pushed; ++s) {
+      const int producer = program.sources[static_cast<std::size_t>(op.first_source + s)].producer;
+      if (producer >= 0) is_read[static_cast<std::size_t>(producer)] = true;
+    }
+  }
+  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    Operation& op = program.operations[i];
+    op.claims = op.copies > 0 && op.bytes >= from;
+    if (op.copies > 0 && !op.claims && !is_read[i] && op.destination.memory == Memory::scratch)
+      op.destination = {Memory::message, 0};
+  }
 }
 
 namespace {
@@ -477,7 +489,7 @@ std::vector<std::size_t> bytes_to_store(const DataflowProgram& program,
       const std::size_t b = fetched[static_cast<std::size_t>(op.rank)];
       const std::size_t part = op.bytes * b / (asked[owner] + b) / kCacheLine * kCacheLine;
       if (asked[owner] <= options.readers && part >= options.from) stored[i] = part;
-    } else if (options.streams && op.bytes >= options.stream_from) {
+    } else if (options.all || (options.streams && op.bytes >= options.stream_from)) {
       stored[i] = op.bytes;
     }
     // If one reader has no owner that helps it, the call takes as long as before.
@@ -494,28 +506,48 @@ DataflowProgram split_copies(DataflowProgram program, const ShareOptions& option
   DataflowProgram out = program;
   out.operations.clear();
   std::vector<Operation> rests;
+  // By rank: the operation that copies its own data, and the copies of the same data for others.
+  std::vector<const Operation*> own(static_cast<std::size_t>(program.ranks));
+  std::vector<std::vector<Copy>> copies(own.size());
+  for (const Operation& op : program.operations) {
+    if (op.only_if_moved) own[static_cast<std::size_t>(op.rank)] = &op;
+  }
   for (std::size_t i = 0; i < stored.size(); ++i) {
     step(options.meter);
     Operation rest = program.operations[i];
     if (stored[i] > 0) {
       const Source source = source_of(program, rest);
-      Operation store;
-      store.rank = source.rank;
-      store.round = rest.round;
-      store.destination = source.place;  // in its place: the data do not move there
-      store.bytes = stored[i];
-      store.first_source = static_cast<int>(out.sources.size());
-      store.sources = 1;
-      store.first_copy = static_cast<int>(out.copies.size());
-      store.copies = 1;
-      out.sources.push_back(source);
-      out.copies.push_back({rest.rank, rest.destination});
-      out.operations.push_back(store);
+      const Operation* with = own[static_cast<std::size_t>(source.rank)];
+      if (with != nullptr && with->bytes == stored[i] &&
+          source_of(program, *with).place == source.place) {
+        copies[static_cast<std::size_t>(source.rank)].push_back({rest.rank, rest.destination});
+      } else {
+        Operation store;
+        store.rank = source.rank;
+        store.round = rest.round;
+        store.destination = source.place;  // in its place: the data do not move there
+        store.bytes = stored[i];
+        store.first_source = static_cast<int>(out.sources.size());
+        store.sources = 1;
+        store.first_copy = static_cast<int>(out.copies.size());
+        store.copies = 1;
+        out.sources.push_back(source);
+        out.copies.push_back({rest.rank, rest.destination});
+        out.operations.push_back(store);
+      }
       rest.destination.offset += stored[i];
       rest.bytes -= stored[i];
       out.sources[static_cast<std::size_t>(rest.first_source)].place.offset += stored[i];
     }
     if (stored[i] == 0 || rest.bytes > 0) rests.push_back(rest);
+  }
+  for (Operation& op : rests) {
+    const std::vector<Copy>& more = copies[static_cast<std::size_t>(op.rank)];
+    if (more.empty() || op.destination != own[static_cast<std::size_t>(op.rank)]->destination)
+      continue;
+    op.first_copy = static_cast<int>(out.copies.size());
+    op.copies = static_cast<int>(more.size());
+    out.copies.insert(out.copies.end(), more.begin(), more.end());
   }
   // Stores first. No operation reads another's result, so the numbers may change.
   out.operations.insert(out.operations.end(), rests.begin(), rests.end());

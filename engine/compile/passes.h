@@ -2,13 +2,14 @@
 // lines cross between cores: push() stores a sum at all its readers, copy_local_first() copies own
 // data before the others read it, copy_then_reduce() makes the in-place form usable for separate
 // buffers, and split_copies() splits a copy between reader and owner (direct_passes.cc); two for
-// staged programs (staging.cc). On plans: finish_rows(), widen_and_narrow() and with_second_form()
+// staged programs (staging.cc). On plans: finish_rows(), widen_and_narrow() and with_forms()
 // (plan_passes.cc).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/schedule.h"
@@ -44,7 +45,9 @@ void push(DataflowProgram& program, Buffers buffers, PushMutant mutant = PushMut
 bool has_short_copies(const DataflowProgram& program, std::size_t bytes);
 
 // Marks pieces of at least `from` bytes to be finished first and then copied (Operation::claims).
-// For destinations in the others' caches, which the storing rank has not just read.
+// For destinations in the others' caches, which the storing rank has not just read. Other
+// operations with copies get no place in their rank's scratch if no operation reads their result
+// there.
 void claim_copies(DataflowProgram& program, std::size_t from = Costs{}.claim_copy_min_bytes);
 
 // Read your own data before others take it. A cache line that one core has written moves to the
@@ -97,6 +100,7 @@ struct ShareOptions {
   std::size_t from = Costs{}.split_copies_min_bytes;  // bytes that are worth one more wait
   // maximum per owner: more readers are much faster than the owner
   std::size_t readers = Costs{}.split_copies_max_readers;
+  bool all = false;      // owners store all data, even if they have as much to fetch
   bool streams = false;  // the results exceed the caches
   std::size_t stream_from = Costs{}.stream_min_bytes;
   PlanningBudget* meter = nullptr;  // counts the steps of planning
@@ -172,7 +176,7 @@ DataflowProgram in_turns(DataflowProgram whole, const Schedule& schedule,
                          const ProgramOptions& program, const TurnOptions& options = {});
 
 // Passes change plans: finish_rows() adds an epilogue's ops (engine/run/user_functions.h),
-// widen_and_narrow() converts the data of a plan that moves f32, and with_second_form() joins two
+// widen_and_narrow() converts the data of a plan that moves f32, and with_forms() joins
 // plans.
 
 // Rows of results that an epilogue finishes. The last op that writes a part of a row of its rank's
@@ -208,8 +212,11 @@ constexpr bool adds_up_in_f32(DataType type, ReduceOp op) {
 void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, const Layout& users,
                       const Layout& moved);
 
-// One plan for two plans of a call with equal results, bit by bit: ranks choose by trials of that
-// class (engine/run/form_trials.h). At most one form uses mailboxes, and none stages.
-Plan with_second_form(Plan first, Plan second, std::size_t trial_class);
+// The form of a plan.
+Form form_of(const Plan& plan);
+// One plan for several plans of a call with equal results, bit by bit, in different forms: ranks
+// choose by trials (engine/run/form_trials.h), which begin with the first plan. At most one form
+// uses mailboxes, and none stages.
+Plan with_forms(std::vector<Plan> plans, std::size_t trial_class, std::size_t bytes);
 
 }  // namespace rankine

@@ -253,32 +253,56 @@ void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, con
   }
 }
 
-Plan with_second_form(Plan first, Plan second, std::size_t trial_class) {
-  first.second_form = {second.transport, std::move(second.algorithm)};
-  first.rounds = std::max(first.rounds, second.rounds);
-  first.span = std::max(first.span, second.span);
-  first.most_operands = std::max(first.most_operands, second.most_operands);
-  first.exchanges = false;
-  // The end of the form with messages counts them.
-  const auto skip_messages = [](RankPlan& form, const RankPlan& other) {
-    form.ops.back().value = form.traffic.empty() && !other.traffic.empty() ? 1 : 0;
-  };
-  for (std::size_t r = 0; r < first.rank.size(); ++r) {
-    RankPlan& rank = first.rank[r];
-    RankPlan& other = second.rank[r];
-    skip_messages(rank, other);
-    skip_messages(other, rank);
-    if (rank.traffic.empty()) rank.traffic = std::move(other.traffic);
-    rank.ops.insert(rank.ops.begin(), Op{.code = OpCode::choose,
-                                         .round = 1,
-                                         .value = static_cast<std::uint32_t>(rank.ops.size()),
-                                         .offset = rank.operands.size(),
-                                         .bytes = trial_class});
-    rank.ops.insert(rank.ops.end(), other.ops.begin(), other.ops.end());
-    rank.operands.insert(rank.operands.end(), other.operands.begin(), other.operands.end());
-    rank.scratch_bytes = std::max(rank.scratch_bytes, other.scratch_bytes);
+Form form_of(const Plan& plan) {
+  if (plan.transport != Transport::direct) return Form::posts;
+  Form form = Form::reads;
+  for (const RankPlan& rank : plan.rank) {
+    for (const Op& op : rank.ops) {
+      const Form of = (op.flags & kStreams) != 0  ? Form::streams
+                      : op.copies == 0            ? Form::reads
+                      : (op.flags & kClaims) != 0 ? Form::claims
+                                                  : Form::stores;
+      form = std::max(form, of);
+    }
   }
-  return first;
+  return form;
+}
+
+Plan with_forms(std::vector<Plan> plans, std::size_t trial_class, std::size_t bytes) {
+  Plan out = plans.front();
+  out.exchanges = false;
+  out.trials = {.trial_class = static_cast<std::uint16_t>(trial_class),
+                .first = form_of(out),
+                .bytes = static_cast<std::uint32_t>(bytes)};
+  for (RankPlan& rank : out.rank) {
+    rank.ops.assign(kForms, {.code = OpCode::choose, .round = 1, .value = kForms - 1});
+    rank.operands.clear();
+  }
+  const bool sends = std::ranges::any_of(plans, [](const Plan& plan) {
+    return std::ranges::any_of(plan.rank, [](const RankPlan& rank) { return !rank.traffic.empty(); });
+  });
+  for (Plan& plan : plans) {
+    const Form form = form_of(plan);
+    out.trials.forms |= static_cast<std::uint8_t>(1U << static_cast<unsigned>(form));
+    if (&plan != &plans.front())
+      out.further_forms.push_back({form, plan.transport, std::move(plan.algorithm)});
+    out.rounds = std::max(out.rounds, plan.rounds);
+    out.span = std::max(out.span, plan.span);
+    out.most_operands = std::max(out.most_operands, plan.most_operands);
+    for (std::size_t r = 0; r < out.rank.size(); ++r) {
+      RankPlan &rank = out.rank[r], &of = plan.rank[r];
+      // The end of the form with messages counts them.
+      of.ops.back().value = sends && plan.transport == Transport::direct ? 1 : 0;
+      Op& begins = rank.ops[static_cast<std::size_t>(form)];
+      begins.value = static_cast<std::uint32_t>(rank.ops.size() - 1);
+      begins.offset = rank.operands.size();
+      rank.ops.insert(rank.ops.end(), of.ops.begin(), of.ops.end());
+      rank.operands.insert(rank.operands.end(), of.operands.begin(), of.operands.end());
+      if (!of.traffic.empty()) rank.traffic = std::move(of.traffic);
+      rank.scratch_bytes = std::max(rank.scratch_bytes, of.scratch_bytes);
+    }
+  }
+  return out;
 }
 
 }  // namespace rankine

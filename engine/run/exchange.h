@@ -1,8 +1,9 @@
-// A call in one piece, for plans in which two ranks post their inputs to each other and add up
-// (Plan::exchanges). It does what walk() does with such ops, with addresses that are found once for
+// A call in one piece, for plans in which two ranks post their inputs to each other and add up, or
+// join both (Plan::exchanges). It does what walk() does with such ops, with addresses that are found once for
 // all calls with the same buffers. Between the two halves, at kPosted, walk() can take over.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -32,6 +33,12 @@ inline std::uint32_t history_after(std::uint32_t call_history, std::uint64_t fin
   return (call_history ^ static_cast<std::uint32_t>(fingerprint ^ fingerprint >> 32)) * 0x9e3779b1U;
 }
 
+// A kernel in place of a sum: `count` bytes of each source, one behind the other.
+inline void join(void* dst, const void* const* srcs, int, std::size_t count, int) noexcept {
+  copy_bytes(dst, srcs[0], count);
+  copy_bytes(static_cast<std::byte*>(dst) + count, srcs[1], count);
+}
+
 // One rank's side. Arrays of two: for even and odd numbers of posts.
 struct Exchange {
   Exchange() = default;
@@ -41,14 +48,16 @@ struct Exchange {
       : plan(&of), input(static_cast<const std::byte*>(in)), hashes(buffer_hashes) {
     const auto self = static_cast<std::size_t>(state.waiter.rank);
     const RankPlan& mine = of.rank[self];
-    const Op &post = mine.ops[0], &sum = mine.ops[2];
+    const Op& post = mine.ops[0];
+    const Op& sum = *std::ranges::find(mine.ops, OpCode::fold, &Op::code);
     peer = static_cast<Rank>(1 - self);
     round = sum.round;
     input += mine.operands[0].offset;
     bytes = post.bytes;
     output = static_cast<std::byte*>(out) + sum.offset;
-    count = sum.bytes / of.element_bytes;
-    fold = of.fold;
+    const bool adds = sum.operands == 2;
+    count = adds ? sum.bytes / of.element_bytes : sum.bytes;
+    fold = adds ? of.fold : join;
     divisor = (sum.flags & kDivides) != 0 ? of.divisor : 0;
     for (const std::uint32_t n : {0U, 1U}) {
       halves[n] = state.boards[self].halves[n];

@@ -1,14 +1,18 @@
-// FormTrials chooses between two forms of a call (OpCode::choose) with equal bits. Boards are
-// faster if callers write new inputs; reads in place, if lines of untouched inputs stay in caches.
+// FormTrials chooses among the forms of a call (OpCode::choose) with equal bits. Boards are faster
+// if callers write new inputs; reads in place, if lines of untouched inputs stay in caches; stores,
+// if lines of unread outputs do; claims (stores that take lines over unread), if cores are far;
+// stores past the caches, if the caches cannot hold the results.
 //
 // All ranks must take the same form, or they wait in vain. They make equal calls, so they count
-// alike: in fixed calls they time the form in force, and then the other form. In the next call they
-// exchange their figures: each rank publishes its own and waits for the others', whatever the forms
-// wait for. Then all conclude alike from the figures of all. Trials are repeated, because callers
-// change their habits and cores move.
+// alike: in fixed calls they time the form in force, and then the other forms. In the next call
+// they exchange their figures: each rank publishes its own and waits for the others', whatever the
+// forms wait for. Then all conclude alike from the figures of all. Trials are repeated, because
+// callers change their habits and cores move: now and then, and at once if calls take another time
+// than they did in the last trial.
 //
 // A call's time ends where the next one begins, so it covers the caller's use of the result, which
-// some forms leave in other cores' caches. Callers that do much between calls keep the first form.
+// some forms leave in other cores' caches. Callers that do much between calls keep their form,
+// unless another one wins twice in succession.
 //
 // Exchanges follow one another, and each rank reads the figures of one before it publishes those of
 // the next. So a rank with all figures of exchange n knows that all have read those of n - 1, whose
@@ -17,6 +21,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -26,11 +31,12 @@
 #include "algorithms/schedule/collective.h"
 #include "engine/base/memory.h"
 #include "engine/run/machine.h"
+#include "engine/run/plan.h"
 
 namespace rankine {
 
 // Calls of one kind and similar size have their trials and their choice in common: a class. In a
-// kind, its classes have up to 1 KiB, 2 KiB, ..., kTrialMaxBytes.
+// kind, its classes have up to kTrialLeastBytes, twice as many, ..., kTrialMostBytes.
 struct TrialKind {
   Collective collective = Collective::all_reduce;
   bool in_place = false;  // the plan is one for calls in place
@@ -40,38 +46,28 @@ inline constexpr TrialKind kTrialKinds[] = {
     {Collective::all_to_all},     {Collective::all_to_all, true},
     {Collective::all_gather},     {Collective::broadcast},
     {Collective::reduce_scatter}, {Collective::reduce}};
-inline constexpr std::size_t kTrialSizes = 8;
-inline constexpr std::size_t kTrialMaxBytes = std::size_t{1024} << (kTrialSizes - 1);
+inline constexpr std::size_t kTrialSizes = 20, kTrialLeastBytes = 128;
+inline constexpr std::size_t kTrialMostBytes = kTrialLeastBytes << (kTrialSizes - 1);
 inline constexpr std::size_t kTrialClasses = std::size(kTrialKinds) * kTrialSizes;
 
 // The class of a call of M bytes; none: it makes no trials.
 constexpr std::optional<std::size_t> trial_class(TrialKind kind, std::size_t bytes) {
-  if (bytes > kTrialMaxBytes) return std::nullopt;
+  if (bytes > kTrialMostBytes) return std::nullopt;
   for (std::size_t k = 0; k < std::size(kTrialKinds); ++k) {
     if (kTrialKinds[k].collective != kind.collective || kTrialKinds[k].in_place != kind.in_place)
       continue;
     std::size_t size = 0;
-    while ((std::size_t{1024} << size) < bytes) ++size;
+    while (kTrialLeastBytes << size < bytes) ++size;
     return kTrialSizes * k + size;
   }
   return std::nullopt;
 }
 
-// A rank's figures of a class: the median times of its last trial in each form (0: no trial yet),
-// and the form in force.
+// A rank's figures of a class: the median times of each form in its last trial (0: none), for calls
+// of the greatest size, and the form in force.
 struct FormFigures {
-  static constexpr std::uint32_t kMostNs = 0x7fffffff;
-
-  std::uint32_t took_ns[2]{};
-  bool takes_second = false;
-
-  constexpr std::uint64_t word() const {
-    return took_ns[0] | std::uint64_t{took_ns[1]} << 32 | std::uint64_t{takes_second} << 63;
-  }
-  static constexpr FormFigures of(std::uint64_t word) {
-    return {{static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32) & kMostNs},
-            word >> 63 != 0};
-  }
+  std::array<std::uint32_t, kForms> took_ns{};
+  Form form = Form::posts;
 };
 
 // A rank's published figures. Zeroed at first; each word has one writer, that rank.
@@ -79,45 +75,60 @@ struct alignas(kCacheLine) FormTimes {
   // The exchanges to which this rank has brought its figures. Release: pairs with the others' wait
   // in choose() (walk.h).
   Atomic<std::uint32_t> exchanges{0};
-  // FormFigures::word(), by the exchange's last bit. Relaxed: `exchanges` publishes them.
-  alignas(kCacheLine) Atomic<std::uint64_t> figures[2]{};
+  // Median times by form, by the exchange's last bit. Relaxed: `exchanges` publishes them.
+  alignas(kCacheLine) Atomic<std::uint32_t> took_ns[2][kForms]{};
+};
+
+// Numbers of calls. Trials of large calls are short, because programs make few of them.
+struct TrialPace {
+  std::uint32_t settle;  // of a form, untimed: they bring lines to where the form leaves them
+  std::uint32_t timed;   // of a form
+  std::uint32_t watch;   // from one look at the usual time to the next; a power of two
+  // From trial to trial. Trials are frequent at first and after a change, and rare later: the
+  // slower forms cost time.
+  std::uint32_t least, most;
+
+  constexpr std::uint32_t of_form() const { return settle + timed; }
+  // The call in which all ranks conclude, counted from 1.
+  constexpr std::uint32_t concludes(int forms) const {
+    return static_cast<std::uint32_t>(forms) * of_form() + 1;
+  }
 };
 
 // One rank's part in the trials. Used by the rank's thread only.
 class FormTrials {
  public:
-  // A trial of a form: calls that bring the lines to where this form leaves them, and timed calls.
-  static constexpr std::uint32_t kSettle = 2, kTimed = 5, kTrial = kSettle + kTimed;
-  // The call in which all ranks conclude, counted from 1 in each interval between trials.
-  static constexpr std::uint32_t kConcludes = 2 * kTrial + 1;
-  // Trials are frequent at first and after a change, and rare later: the slower form costs time.
-  static constexpr std::uint32_t kLeastBetween = 64, kMostBetween = 1024;
-  static_assert(kConcludes <= kLeastBetween);
+  using Pace = TrialPace;
+  static constexpr Pace kShort{2, 5, 128, 64, 4096}, kLong{1, 2, 8, 24, 512};
+  static_assert(kShort.concludes(kForms) <= kShort.least && kLong.concludes(kForms) <= kLong.least);
+  static constexpr Pace pace_of(std::size_t of) {
+    return kTrialLeastBytes << of % kTrialSizes <= std::size_t{256} << 10 ? kShort : kLong;
+  }
 
-  // The rank's call with that number begins, of that class, at the time now_ns(). A second time, it
-  // changes nothing. `mine`: what this rank publishes. True: the call ends a trial. Then the rank
+  // The rank's call with that number begins, at the time now_ns(). A second time, it changes
+  // nothing. `mine`: what this rank publishes. True: the ranks exchange figures. Then the rank
   // calls publish(exchange()), once; when exchange() has come from all, it calls conclude().
   template <class Now, class Publish>
-  bool begin_call(std::size_t of, std::uint64_t number, FormTimes& mine, const Now& now_ns,
+  bool begin_call(const TrialOf& of, std::uint64_t number, FormTimes& mine, const Now& now_ns,
                   const Publish& publish) noexcept {
-    Trial& trial = trials_[of];
-    if (number == begun_) return trial.call == kConcludes;
+    Trial& trial = trials_[of.trial_class];
+    const Pace pace = pace_of(of.trial_class);
+    if (number == begun_) return trial.exchanges(pace);
     begun_ = number;
-    if (++trial.call > trial.between) trial.call = 1;
-    if (trial.call > kConcludes) return false;
-    const std::int64_t now = now_ns();
-    const std::uint32_t before = trial.call - 1;
-    if (const std::uint32_t step = (before - 1) % kTrial; before > 0 && step >= kSettle) {
-      trial.ns[trial.takes_second != tries_other(before) ? 1 : 0][step - kSettle] =
-          static_cast<std::uint32_t>(
-              std::clamp<std::int64_t>(now - trial.begun_ns, 1, FormFigures::kMostNs));
+    const std::uint32_t last = trial.slot(pace);
+    if (++trial.call > trial.between) {
+      begin_trial(trial, of, pace);
+    } else if (last < pace.timed) {
+      time(trial, last, pace, now_ns());
     }
-    trial.begun_ns = now;
-    if (trial.call < kConcludes) return false;
+    if (trial.slot(pace) < pace.timed) {
+      trial.begun_ns = now_ns();
+      trial.of = of;
+    }
+    if (!trial.exchanges(pace)) return false;
     exchange_ = mine.exchanges.load(std::memory_order_relaxed) + 1;
-    mine.figures[exchange_ & 1].store(
-        FormFigures{{median(trial.ns[0]), median(trial.ns[1])}, trial.takes_second}.word(),
-        std::memory_order_relaxed);
+    for (std::size_t form = 0; form < kForms; ++form)
+      mine.took_ns[exchange_ & 1][form].store(trial.took[form], std::memory_order_relaxed);
     publish(exchange_);
     return true;
   }
@@ -126,57 +137,169 @@ class FormTrials {
 
   // times_of(r): what rank r has published. Returns this rank's figures.
   template <class TimesOf>
-  FormFigures conclude(std::size_t of, Rank rank, int ranks, const TimesOf& times_of) noexcept {
-    Trial& trial = trials_[of];
+  FormFigures conclude(const TrialOf& of, int ranks, const TimesOf& times_of) noexcept {
+    Trial& trial = trials_[of.trial_class];
+    std::array<double, kForms> took{};
     // A call takes as long as on its slowest rank: in some forms the others run ahead.
-    std::array<std::uint32_t, 2> took{};
     for (Rank r = 0; r < ranks; ++r) {
-      const auto told =
-          FormFigures::of(times_of(r).figures[exchange_ & 1].load(std::memory_order_relaxed));
-      for (std::size_t form : {0U, 1U}) took[form] = std::max(took[form], told.took_ns[form]);
+      for (std::size_t form = 0; form < kForms; ++form) {
+        took[form] = std::max<double>(
+            took[form], times_of(r).took_ns[exchange_ & 1][form].load(std::memory_order_relaxed));
+      }
     }
-    const bool wins = took[1] < (trial.takes_second ? kStays : kWins) * took[0];
-    if (wins == trial.takes_second) {
-      // A form that takes several times as long is tried as many times less often.
-      const std::uint32_t slower = std::clamp<std::uint32_t>(
-          took[wins ? 0 : 1] / std::max<std::uint32_t>(1, took[wins ? 1 : 0]), 1, kMostSlower);
-      trial.between = std::min(2 * trial.between, kMostBetween * slower);
+    if (trial.call == trial.concludes) {
+      end_trial(trial, took, pace_of(of.trial_class));
     } else {
-      trial.takes_second = wins;
-      trial.between = kLeastBetween;
+      watch(trial, took[index(trial.form)]);
     }
-    FormFigures mine =
-        FormFigures::of(times_of(rank).figures[exchange_ & 1].load(std::memory_order_relaxed));
-    mine.takes_second = wins;
-    return mine;
+    return {trial.took, trial.form};
   }
 
-  // True if the call that has begun takes the second form.
-  bool takes_second(std::size_t of) const noexcept {
-    return trials_[of].takes_second != tries_other(trials_[of].call);
+  // The form of the call that has begun.
+  Form form(const TrialOf& of) const noexcept {
+    const Trial& trial = trials_[of.trial_class];
+    return trial.call < trial.concludes
+               ? tried(trial, (trial.call - 1) / pace_of(of.trial_class).of_form())
+               : trial.form;
   }
 
  private:
-  // The second form is taken if it needs less than kWins of the first one's time, and kept below
-  // kStays: interruptions should not move ranks to and fro.
-  static constexpr double kWins = 0.85, kStays = 0.95;
-  static constexpr std::uint32_t kMostSlower = 16;
+  // Another form is taken if it needs less than kWins of the time of the form in force, or twice in
+  // succession less than kGains: interruptions should not move ranks to and fro.
+  static constexpr double kWins = 0.85, kGains = 0.97;
+  static constexpr double kMostSlower = 16;
+  // A change of the usual time by this factor starts a trial; by a larger one, if trials were
+  // started in vain.
+  static constexpr float kChange = 1.25F, kMostChange = 3;
+  static constexpr double kMostNs = 0xffffffff;
+  // A call takes about as long as it takes to move this many bytes, and its data.
+  static constexpr double kCallBytes = 4096;
 
   struct Trial {
-    std::uint32_t call = 0;  // since the last trial began, from 1
-    std::uint32_t between = kLeastBetween;
-    bool takes_second = false;  // the form in force, outside trials
-    std::int64_t begun_ns = 0;  // the last call of a trial
-    std::array<std::uint32_t, kTimed> ns[2];
+    std::uint32_t call = 0;        // since the last trial began, from 1
+    std::uint32_t between = 0;     // the calls from trial to trial; 0: no call yet
+    std::uint32_t pause = 0;       // `between`, without a rival
+    std::uint32_t concludes = 0;   // the call that ends the trial; 0: none yet
+    Form form = Form::posts;       // in force, outside trials
+    std::optional<Form> rival{};   // won the last trial by little
+    std::uint8_t tried = 0;        // 1 << each form of the trial
+    bool is_surprised = false;     // the usual time has changed
+    float usual_ns = 0;            // 0: unknown
+    float change = kChange;
+    TrialOf of;                    // the last timed call
+    std::int64_t begun_ns = 0;     // its beginning
+    std::array<std::uint32_t, kShort.timed> ns{};
+    std::array<std::uint32_t, kForms> took{};
+
+    // The number of this call among `timed` timed ones; a larger number: it is not timed.
+    std::uint32_t slot(const Pace& pace) const noexcept {
+      if (call < concludes) return (call - 1) % pace.of_form() - pace.settle;
+      return (call - concludes) % pace.watch - (pace.watch - pace.timed);
+    }
+    bool exchanges(const Pace& pace) const noexcept {
+      return call >= concludes && (call - concludes) % pace.watch == 0;
+    }
   };
 
-  static constexpr bool tries_other(std::uint32_t call) {
-    return call > kTrial && call <= 2 * kTrial;
+  static constexpr std::size_t index(Form form) { return static_cast<std::size_t>(form); }
+  static constexpr std::uint8_t bit(Form form) { return std::uint8_t(1U << index(form)); }
+
+  // The trial's form with number `i`; 0: the one in force.
+  static Form tried(const Trial& trial, std::uint32_t i) noexcept {
+    if (i == 0) return trial.form;
+    unsigned others = trial.tried & ~bit(trial.form);
+    while (--i > 0) others &= others - 1;
+    return static_cast<Form>(std::countr_zero(others));
   }
 
-  static std::uint32_t median(std::array<std::uint32_t, kTimed> ns) noexcept {
-    std::nth_element(ns.begin(), ns.begin() + kTimed / 2, ns.end());
-    return ns[kTimed / 2];
+  void begin_trial(Trial& trial, const TrialOf& of, const Pace& pace) noexcept {
+    trial.call = 1;
+    if (trial.between == 0) {  // the first call of this class
+      trial.between = trial.pause = pace.least;
+      trial.form = of.first;
+      // A size seen seldom profits from the trials of similar sizes.
+      if (const Trial* like = neighbour(of.trial_class)) {
+        trial.form = like->form;
+        return;
+      }
+    }
+    if (!of.has(trial.form)) trial.form = of.first;
+    trial.tried = of.forms;
+    if (trial.rival && of.has(*trial.rival)) trial.tried = bit(trial.form) | bit(*trial.rival);
+    trial.concludes = pace.concludes(std::popcount(trial.tried));
+    trial.took = {};
+  }
+
+  // A class of the same kind and similar size that has made calls.
+  const Trial* neighbour(std::size_t of) const noexcept {
+    for (const std::size_t distance : {1, 2}) {
+      for (const std::size_t other : {of - distance, of + distance}) {
+        if (other < kTrialClasses && other / kTrialSizes == of / kTrialSizes &&
+            trials_[other].between != 0)
+          return &trials_[other];
+      }
+    }
+    return nullptr;
+  }
+
+  // The last call, timed as number `slot`, has ended.
+  static void time(Trial& trial, std::uint32_t slot, const Pace& pace, std::int64_t now) noexcept {
+    const std::uint32_t last = trial.call - 1;
+    const Form form =
+        last < trial.concludes ? tried(trial, (last - 1) / pace.of_form()) : trial.form;
+    const double greatest =
+        static_cast<double>(kTrialLeastBytes << trial.of.trial_class % kTrialSizes);
+    const double ns = static_cast<double>(now - trial.begun_ns) * (greatest + kCallBytes) /
+                      (static_cast<double>(trial.of.bytes) + kCallBytes);
+    const bool lacks_form = last < trial.concludes && !trial.of.has(form);
+    trial.ns[slot] =
+        static_cast<std::uint32_t>(lacks_form ? kMostNs : std::clamp(ns, 1.0, kMostNs));
+    if (slot + 1 < pace.timed) return;
+    std::array<std::uint32_t, kShort.timed> sorted = trial.ns;
+    const auto median = sorted.begin() + (pace.timed - 1) / 2;
+    std::nth_element(sorted.begin(), median, sorted.begin() + pace.timed);
+    trial.took[index(form)] = *median;
+  }
+
+  static void end_trial(Trial& trial, const std::array<double, kForms>& took,
+                        const Pace& pace) noexcept {
+    const double now = std::max(1.0, took[index(trial.form)]);
+    if (getenv("DBG")) fprintf(stderr,"trial class %d call %u form %d took %g %g %g %g %g rival %d surprised %d\n",trial.of.trial_class%20,trial.call,(int)trial.form,took[0],took[1],took[2],took[3],took[4],trial.rival?(int)*trial.rival:-1,trial.is_surprised); //DBG
+    Form best = trial.form;
+    double others = 0;  // their times, in calls
+    for (std::size_t form = 0; form < kForms; ++form) {
+      if (form == index(trial.form) || took[form] == 0) continue;
+      others += took[form] / now;
+      if (best == trial.form || took[form] < took[index(best)]) best = static_cast<Form>(form);
+    }
+    const double ratio = best == trial.form ? 1 : took[index(best)] / now;
+    const bool wins = ratio < kWins || (trial.rival == best && ratio < kGains);
+    trial.rival.reset();
+    if (wins) {
+      trial.form = best;
+      trial.pause = pace.least;
+      trial.change = kChange;
+    } else if (ratio < kGains) {
+      trial.rival = best;
+    } else {
+      // Forms that take several times as long are tried as many times less often.
+      const double most = pace.most * std::clamp(others / 2, 1.0, kMostSlower);
+      trial.pause = std::min(2 * trial.pause, static_cast<std::uint32_t>(most));
+      if (trial.is_surprised)
+        trial.change = std::min(trial.change * kChange, kMostChange);
+    }
+    trial.is_surprised = false;
+    trial.usual_ns = static_cast<float>(took[index(trial.form)]);
+    trial.between = trial.rival ? pace.least : trial.pause;
+  }
+
+  static void watch(Trial& trial, double ns) noexcept {
+    const auto now = static_cast<float>(ns);
+    if (trial.usual_ns == 0) trial.usual_ns = now;
+    trial.is_surprised =
+        now > trial.change * trial.usual_ns || trial.change * now < trial.usual_ns;
+    if (getenv("DBG") && trial.is_surprised) fprintf(stderr,"surprise class %d %g -> %g\n",trial.of.trial_class%20,trial.usual_ns,now); //DBG
+    if (trial.is_surprised) trial.between = trial.call;  // the next call begins a trial
   }
 
   std::uint64_t begun_ = 0;     // the number of the last call begun

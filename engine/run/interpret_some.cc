@@ -55,7 +55,7 @@ WaitTarget awaited(const Op& op, const Plan& plan, RankState& state) noexcept {
       }
       return {};
     case OpCode::choose:
-      for (Rank r = 0; begin_choice(op, state) && r < plan.ranks; ++r) {
+      for (Rank r = 0; begin_choice(plan, state) && r < plan.ranks; ++r) {
         if (r == state.waiter.rank) continue;
         const WaitTarget told = unless_reached(exchange_of(r, state));
         if (told.word != nullptr) return told;

@@ -71,13 +71,25 @@ Layout make_layout(const CollectiveSpec& goal, std::span<const std::size_t> coun
 
 bool is_exchange(const Plan& plan) {
   const auto exchanges = [&](const RankPlan& mine) {
-    if (mine.ops.size() != 4) return false;
-    const Op &post = mine.ops[0], &wait = mine.ops[1], &sum = mine.ops[2];
-    const auto sources = std::span(mine.operands).subspan(post.operands);
-    return post.code == OpCode::post && post.operands == 1 && post.flags == 0 &&
-           mine.operands[0].memory == Memory::input && wait.code == OpCode::wait_post &&
-           sum.code == OpCode::fold && sum.operands == 2 && sum.copies == 0 &&
-           (sum.flags & ~kDivides) == 0 && sum.memory == Memory::output &&
+    if (mine.ops.size() < 4 || mine.operands.size() != 3) return false;
+    const Op& post = mine.ops[0];
+    const auto sources = std::span(mine.operands).subspan(1);
+    std::size_t waits = 0, end = 0;
+    const Op* sum = nullptr;  // the last fold
+    for (const Op& op : std::span(mine.ops).subspan(1, mine.ops.size() - 2)) {
+      waits += op.code == OpCode::wait_post ? 1 : 0;
+      if (op.code == OpCode::wait_post) continue;
+      // A sum, or two copies side by side, in this order.
+      if (op.code != OpCode::fold || op.copies != 0 || op.memory != Memory::output ||
+          (op.flags & ~(kDivides | kOnlyIfMoved)) != 0 ||
+          (sum != nullptr &&
+           (op.offset != end || op.bytes != sum->bytes || op.bytes > kMostJoined)))
+        return false;
+      sum = &op;
+      end = op.offset + op.bytes;
+    }
+    return waits == 1 && sum != nullptr && post.code == OpCode::post && post.operands == 1 &&
+           post.flags == 0 && mine.operands[0].memory == Memory::input &&
            std::ranges::count(sources, Memory::board, &Operand::memory) == 1 &&
            std::ranges::count(sources, Memory::input, &Operand::memory) == 1;
   };
@@ -161,7 +173,8 @@ std::vector<OpView> view_ops(const Plan& plan, Rank rank) {
       if ((op.flags & flag) != 0) view.how.push_back(name);
     }
     if (moves || op.code == OpCode::finish) view.bytes = op.bytes;
-    if (moves && writes(op.code)) view.to.push_back(place(op.memory, op.offset));
+    if (moves && writes(op.code) && op.memory != Memory::message)
+      view.to.push_back(place(op.memory, op.offset));
     if (moves && op.code == OpCode::post) view.to.push_back(place(Memory::board, op.offset));
     for (int i = 0; i < op.operands + op.copies; ++i) {
       (i < op.operands ? view.from : view.to).push_back(place(operands.front(), rank));

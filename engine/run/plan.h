@@ -3,6 +3,7 @@
 // places of a schedule's blocks in the users' buffers.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -46,9 +47,9 @@ enum class OpCode : std::uint8_t {
   widen,       // destination, f32 = operand 0, of the users' type (Plan::conversions)
   narrow,      // destination, of the users' type = operand 0, f32, rounded
   finish,      // passes these rows of the output to the call's epilogue (user_functions.h)
-  // the plan has two forms, each with an end, and ranks measure which is faster (form_trials.h); in
-  // calls that end a trial it waits for all. Goes on with the next op, or with the second form
-  // `value` ops and `offset` operands further on. `bytes`: the class of the call's trials
+  // the plan has several forms, each with an end, and ranks measure which is fastest
+  // (form_trials.h); in calls that end a trial it waits for all. kForms such ops stand at the
+  // beginning: form i begins behind op `value` of op i, `offset` operands further on
   choose,
   // for reports, if ranks have a budget of ports. `value` 0: counts this rank's messages in flight;
   // otherwise counts the messages in flight to it, `value` of which are used next
@@ -73,7 +74,8 @@ struct Op {
   std::uint16_t peer = 0;
   std::uint16_t round = 0;  // for reports: 1 + the schedule's round
   std::uint32_t value = 0;
-  Memory memory = Memory::output;  // memory of the destination, this rank's
+  // memory of the destination, this rank's; `message`: there are only copies
+  Memory memory = Memory::output;
   std::uint16_t copies = 0;  // number of further destinations, among the operands after the sources
   std::size_t offset = 0;    // offset of the destination, bytes
   std::size_t bytes = 0;
@@ -103,6 +105,15 @@ struct RankPlan {
   std::size_t input_bytes = 0, output_bytes = 0;
 };
 
+// The choice that a plan with several forms leaves to trials (form_trials.h).
+struct TrialOf {
+  std::uint16_t trial_class = 0;
+  Form first = Form::posts;  // until a trial decides
+  std::uint8_t forms = 0;    // 1 << each form that the plan has
+  std::uint32_t bytes = 0;   // M
+  bool has(Form form) const { return (forms >> static_cast<unsigned>(form) & 1) != 0; }
+};
+
 struct Plan {
   Transport transport = Transport::direct;
   int ranks = 0;
@@ -112,11 +123,13 @@ struct Plan {
   bool all_meet = false;
   bool stages = false;     // some op has kStages
   bool exchanges = false;  // is_exchange(): calls are made in one piece (exchange.h)
-  struct Form {
+  TrialOf trials;  // of a plan with OpCode::choose
+  struct FurtherForm {
+    Form form = Form::posts;
     Transport transport = Transport::direct;
     std::string algorithm;
   };
-  std::optional<Form> second_form;  // of a plan with OpCode::choose
+  std::vector<FurtherForm> further_forms;  // in the order of forms
   std::vector<RankPlan> rank;
   std::uint32_t span = 1;  // the advance of the progress counters' base per call: 1 .. 2^29
   int most_operands = 0;   // maximum over ops, destinations included
@@ -136,15 +149,20 @@ struct Plan {
 
 inline bool uses_boards(const Plan& plan) {
   return plan.transport == Transport::board ||
-         (plan.second_form && plan.second_form->transport == Transport::board);
+         std::ranges::any_of(plan.further_forms, [](const Plan::FurtherForm& further) {
+           return further.transport == Transport::board;
+         });
 }
 
 // Slots of mailboxes and halves of boards begin with a header of this size (mailbox.h). On a board,
 // data that fit behind it share its line.
 inline constexpr std::size_t kPostHeader = 16;
 
-// For Plan::exchanges: true if two ranks post their inputs once, wait for each other and add up.
+// For Plan::exchanges: true if two ranks post their inputs once, wait for each other and add up, or
+// copy their own data and the other's side by side.
 bool is_exchange(const Plan& plan);
+// The most bytes that are joined: a rank copies longer data of its own while it waits.
+inline constexpr std::size_t kMostJoined = 512;
 
 // BlockHome gives the place of a schedule's block in the users' buffers.
 //

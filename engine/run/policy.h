@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -22,6 +23,16 @@ namespace rankine {
 enum class Transport : std::uint8_t { direct, mailbox, board };
 inline constexpr int kTransports = 3;
 std::string_view name_of(Transport transport);
+
+// How data reach another rank: posted in a board or mailbox; read where they are; stored in the
+// other rank's output, by plain stores or by stores that take over lines unread; stored past the
+// caches.
+enum class Form : std::uint8_t { posts, reads, stores, claims, streams };
+inline constexpr std::size_t kForms = 5;
+constexpr std::string_view name_of(Form form) {
+  constexpr std::string_view kNames[] = {"posts", "reads", "stores", "claims", "streams"};
+  return kNames[static_cast<std::size_t>(form)];
+}
 
 // The way to wait. Chosen once per communicator; SpinBudget below gives the reasons.
 

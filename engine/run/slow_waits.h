@@ -79,8 +79,25 @@ class alignas(64) SlowWaits {
     return out;
   }
 
-  // FormFigures::word() by class; relaxed.
-  std::array<std::atomic<std::uint64_t>, kTrialClasses> trials{};
+  // FormFigures by class; relaxed.
+  struct Trial {
+    std::atomic<std::uint32_t> took_ns[kForms]{};
+    std::atomic<Form> form{};
+
+    void store(const FormFigures& figures) noexcept {
+      for (std::size_t i = 0; i < kForms; ++i)
+        took_ns[i].store(figures.took_ns[i], std::memory_order_relaxed);
+      form.store(figures.form, std::memory_order_relaxed);
+    }
+    FormFigures load() const noexcept {
+      FormFigures out;
+      for (std::size_t i = 0; i < kForms; ++i)
+        out.took_ns[i] = took_ns[i].load(std::memory_order_relaxed);
+      out.form = form.load(std::memory_order_relaxed);
+      return out;
+    }
+  };
+  Trial trials[kTrialClasses];
 
  private:
   struct Cell {

@@ -138,6 +138,20 @@ void fold_and_copy(const Plan& plan, void** destinations, std::size_t copies, vo
   }
 }
 
+// Copies one part at a time to all destinations, unless it is there.
+void copy_in_parts(const Plan& plan, void** destinations, std::size_t copies, const void* source,
+                   std::size_t bytes) noexcept {
+  const std::size_t most = source == destinations[0] ? bytes : plan.costs.sum_part_bytes;
+  for (std::size_t at = 0; at < bytes;) {
+    const std::size_t part = bytes - at < 2 * most ? bytes - at : most;
+    const std::byte* const from = static_cast<const std::byte*>(source) + at;
+    const auto to = [&](std::size_t i) { return static_cast<std::byte*>(destinations[i]) + at; };
+    copy_bytes(to(0), from, part, plan.costs);
+    for (std::size_t i = 1; i <= copies; ++i) copy_bytes_claiming(to(i), from, part, plan.costs);
+    at += part;
+  }
+}
+
 // Types that can be folded have element sizes that are powers of two.
 std::size_t count_of(const Op& op, const Plan& plan) noexcept {
   return op.bytes >> __builtin_ctzll(plan.element_bytes);
@@ -168,23 +182,23 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
 // `streams`: store past the caches. Not inlined, so that small calls carry none of it.
 [[gnu::noinline]] void move_otherwise(const Op& op, const Plan& plan, RankState& state,
                                       bool streams) noexcept {
-  void** sources = state.operands.data();
-  void** destinations = sources + op.operands;
-  if (op.operands == 1) {
-    if (sources[0] != destinations[0]) {
-      streams ? copy_bytes_streaming(destinations[0], sources[0], op.bytes)
-              : copy_bytes(destinations[0], sources[0], op.bytes, plan.costs);
-    }
-    for (std::size_t i = 1; i <= op.copies; ++i) {
-      streams ? copy_bytes_streaming(destinations[i], sources[0], op.bytes)
-              : copy_bytes_claiming(destinations[i], sources[0], op.bytes, plan.costs);
-    }
-  } else if ((op.flags & kClaims) != 0 && !streams) {
+  void** const sources = state.operands.data();
+  void** const destinations = sources + op.operands;
+  const bool claims = (op.flags & kClaims) != 0;
+  if (op.operands == 1 && claims && !streams) {
+    // In parts, so that each destination gets the source from the cache.
+    copy_in_parts(plan, destinations, op.copies, sources[0], op.bytes);
+  } else if (op.operands == 1) {
+    const std::size_t first = sources[0] == destinations[0] ? 1 : 0;
+    copy_bytes_spread(destinations + first, static_cast<int>(1 + op.copies - first), sources[0],
+                      op.bytes, streams);
+  } else if (claims && !streams) {
     fold_and_copy(plan, destinations, op.copies, sources, op.operands, op.bytes,
                   divisor_of(op, plan));
   } else {
-    plan.spread(destinations, 1 + op.copies, sources, op.operands, count_of(op, plan),
-                divisor_of(op, plan), streams);
+    const int skipped = op.memory == Memory::message ? 1 : 0;
+    plan.spread(destinations + skipped, 1 + op.copies - skipped, sources, op.operands,
+                count_of(op, plan), divisor_of(op, plan), streams);
   }
 }
 
@@ -195,7 +209,8 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
   find_operands(op, operands, state);
   void** sources = state.operands.data();
   void* destination = sources[op.operands];
-  if (op.operands > 1 || sources[0] != destination) will_write(destination, op.bytes);
+  if (destination != nullptr && (op.operands > 1 || sources[0] != destination))
+    will_write(destination, op.bytes);
   if (op.copies > 0 || streams) {
     move_otherwise(op, plan, state, streams);
   } else if (op.operands > 1) {
@@ -255,9 +270,10 @@ bool end_call(RankState& state, const char* function, const std::string& why) no
 bool apply(const Op& op, const Operand* operands, RankState& state) noexcept {
   find_operands(op, operands, state);
   void** sources = state.operands.data();
-  will_write(sources[op.operands], op.bytes);
+  const std::size_t skipped = op.memory == Memory::message ? 1 : 0;
+  if (skipped == 0) will_write(sources[op.operands], op.bytes);
   std::string why;
-  if (!combine(*state.user_op, sources + op.operands, 1 + std::size_t{op.copies}, sources,
+  if (!combine(*state.user_op, sources + op.operands + skipped, 1 + op.copies - skipped, sources,
                op.operands, op.bytes, why)) {
     return end_call(state, "operation", why);
   }
@@ -332,12 +348,12 @@ void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
   return true;
 }
 
-// Begins the choice of a call between two forms. True: the rank waits for exchange_of() of all.
-bool begin_choice(const Op& op, RankState& state) noexcept {
+// Begins the choice among the forms of a call. True: the rank waits for exchange_of() of all.
+bool begin_choice(const Plan& plan, RankState& state) noexcept {
   RankControl& rank_control = *state.waiter.rank_control;
   FormTimes& mine = rank_control.form_times(state.waiter.rank);
   return state.trials->begin_call(
-      op.bytes, state.waiter.call, mine, now_ns, [&](std::uint32_t exchange) {
+      plan.trials, state.waiter.call, mine, now_ns, [&](std::uint32_t exchange) {
         publish(rank_control, state.waiter.rank, mine.exchanges, exchange);
       });
 }
@@ -345,26 +361,27 @@ WaitTarget exchange_of(Rank rank, const RankState& state) noexcept {
   return {&state.waiter.rank_control->form_times(rank).exchanges, state.trials->exchange(), rank};
 }
 
-enum class Chosen : std::uint8_t { first, second, none };  // none: aborted
-
-[[gnu::noinline]] Chosen choose(const Op& op, const Plan& plan, RankState& state) noexcept {
-  if (begin_choice(op, state)) {
+// Moves `op` and `operand` to before the form that is chosen. False: aborted.
+[[gnu::noinline]] bool choose(const Op*& op, const Operand*& operand, const Plan& plan,
+                              RankState& state) noexcept {
+  if (begin_choice(plan, state)) {
     for (Rank r = 0; r < plan.ranks; ++r) {
       const WaitTarget told = exchange_of(r, state);
       if (r != state.waiter.rank &&
-          !wait_until(state.waiter, *told.word, told.value, r, op.round)) {
-        return Chosen::none;
+          !wait_until(state.waiter, *told.word, told.value, r, op->round)) {
+        return false;
       }
     }
     RankControl& rank_control = *state.waiter.rank_control;
     const FormFigures mine =
-        state.trials->conclude(op.bytes, state.waiter.rank, plan.ranks,
+        state.trials->conclude(plan.trials, plan.ranks,
                                [&](Rank r) -> FormTimes& { return rank_control.form_times(r); });
-    rank_control.slow_waits(state.waiter.rank)
-        .trials[op.bytes]
-        .store(mine.word(), std::memory_order_relaxed);
+    rank_control.slow_waits(state.waiter.rank).trials[plan.trials.trial_class].store(mine);
   }
-  return state.trials->takes_second(op.bytes) ? Chosen::second : Chosen::first;
+  const Op& begins = op[static_cast<std::size_t>(state.trials->form(plan.trials))];
+  operand += begins.offset;
+  op += begins.value;
+  return true;
 }
 
 bool send(const Op& op, const Operand& operand, RankState& state) noexcept {
@@ -518,11 +535,7 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         going = wait_posts(*op, plan, state);
         break;
       case OpCode::choose:
-        if (const Chosen form = choose(*op, plan, state); form != Chosen::first) {
-          going = form != Chosen::none;
-          operand += op->offset;
-          op += op->value;
-        }
+        going = choose(op, operand, plan, state);
         break;
     }
     if (!going) [[unlikely]]

@@ -863,15 +863,16 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
 // together; rank 1 would decide otherwise by its own figures. Rank 0 then publishes the figures of
 // another trial, perhaps before rank 1 has read the first ones.
 void trials(Explorer& x, bool steps) {
-  constexpr std::size_t kClass = 3;
   constexpr std::int64_t kTimes[2][2] = {{100, 50}, {60, 58}};
   RankControl rank_control(2, kYields, kMinute, true);
   Plan plan;
   plan.ranks = 2;
   plan.rank.resize(2);
   for (RankPlan& mine : plan.rank) {
-    mine.ops = {{.code = OpCode::choose, .value = 1, .bytes = kClass}, {}, {}};
+    const Op choose{.code = OpCode::choose, .value = kForms - 1};
+    mine.ops = {choose, choose, choose, choose, choose, {}};
   }
+  plan.trials = {.trial_class = 3, .forms = 3, .bytes = 1};
   const auto rank = [&](std::size_t r) {
     RankState state;
     state.waiter = {.rank_control = &rank_control, .rank = static_cast<Rank>(r)};
@@ -881,20 +882,20 @@ void trials(Explorer& x, bool steps) {
     const auto begin_calls = [&](std::uint32_t calls, std::int64_t slower) {
       for (; calls > 0; --calls) {
         state.trials->begin_call(
-            kClass, ++state.waiter.call, mine, [&] { return now; },
+            plan.trials, ++state.waiter.call, mine, [&] { return now; },
             [&](std::uint32_t exchange) {
               publish(rank_control, state.waiter.rank, mine.exchanges, exchange);
             });
-        const bool second = state.trials->takes_second(kClass);
+        const bool second = state.trials->form(plan.trials) == Form::reads;
         now += kTimes[r][second ? 1 : 0] * (second ? slower : 1);
       }
     };
-    begin_calls(FormTrials::kConcludes - 1, 1);
+    begin_calls(FormTrials::kShort.concludes(2) - 1, 1);
     ++state.waiter.call;
     x.require(steps && r == 1 ? step_through(plan, state) : interpret(plan, state),
               "a call failed");
-    x.require(state.trials->takes_second(kClass), "not the figures of both");
-    if (r == 0) begin_calls(FormTrials::kLeastBetween, 4);
+    x.require(state.trials->form(plan.trials) == Form::reads, "not the figures of both");
+    if (r == 0) begin_calls(FormTrials::kShort.least, 4);
   };
   x.run({[&] { rank(0); }, [&] { rank(1); }});
 }

@@ -241,35 +241,27 @@ std::vector<const Algorithm*> lines_to_try(Bracket bracket, Collective collectiv
   return entries;
 }
 
-// Data that are read where they are, in place of posted or stored data; otherwise posted ones. In
-// an all-reduce, separate buffers can be read in place in one round. Data in place can be posted in
-// one round, or exchanged in two. In a broadcast and a reduce a second rank can do half of the
-// work.
-std::optional<TrialForm> trial_form(const TrialForm& first, int ranks, std::size_t bytes,
-                                    Buffers buffers, const Costs& costs) {
-  const Collective collective = first.algorithm->collective;
-  const bool in_place = buffers == Buffers::in_place;
+std::optional<std::size_t> trial_class_of(Collective collective, int ranks, std::size_t bytes,
+                                          Buffers buffers, const Costs& costs) {
   const auto n = static_cast<std::size_t>(ranks);
   if (n < 2 || n > costs.fixed_board_max_ranks || bytes < costs.trial_min_bytes ||
-      bytes > costs.trial_max_bytes || !trial_class({collective, in_place}, bytes)) {
+      bytes > costs.trial_max_bytes / (n - 1) / (n - 1)) {
     return std::nullopt;
   }
-  const auto form = [&](std::string_view name, Transport transport, bool stores) {
-    return TrialForm{find_algorithm(collective, name), transport, stores};
-  };
-  const bool direct = first.transport == Transport::direct, reads = direct && !first.stores;
-  const bool one_round = first.algorithm->name == "direct_one_shot";
-  if (collective == all_reduce && in_place && !direct)
-    return form("direct_two_shot", Transport::direct, true);
-  if (collective == all_reduce)
-    return form("direct_one_shot",
-                in_place || (direct && one_round) ? Transport::board : Transport::direct, true);
-  if (collective == Collective::reduce && reads && first.algorithm->name == "linear")
-    return form("direct_two_shot", Transport::direct, true);
-  if (collective == Collective::reduce) return form("linear", Transport::direct, false);
-  if (collective == broadcast && reads && n - 1 <= costs.split_copies_max_readers)
-    return form(first.algorithm->name, Transport::direct, true);
-  return form(first.algorithm->name, reads ? Transport::board : Transport::direct, false);
+  return trial_class({collective, buffers == Buffers::in_place}, bytes);
+}
+
+// In an all-reduce, posted data and separate buffers can be added in one round. In an all-reduce
+// and a reduce, ranks that store results share the work.
+const Algorithm& algorithm_of(Form form, const Algorithm& first, Buffers buffers) {
+  const bool stores = form >= Form::stores;
+  if (first.collective == all_reduce) {
+    const bool one_shot = form == Form::posts || (form == Form::reads && buffers == Buffers::apart);
+    return *find_algorithm(all_reduce, one_shot ? "direct_one_shot" : "direct_two_shot");
+  }
+  if (first.collective == Collective::reduce)
+    return *find_algorithm(Collective::reduce, stores ? "direct_two_shot" : "linear");
+  return first;
 }
 
 // Among many ranks no single fold has a plan that fits (name_among_many()). A short reduce adds

@@ -43,15 +43,12 @@ Choice choose(Collective collective, int ranks, std::size_t bytes, Buffers buffe
 const Algorithm& default_algorithm(Collective collective, int ranks, std::size_t bytes,
                                    Buffers buffers = Buffers::apart, const Costs& costs = {});
 
-// A form of a call of M bytes. trial_form() is the form that ranks try beside the first one, with
-// equal bits (engine/run/form_trials.h); none: the call keeps its form.
-struct TrialForm {
-  const Algorithm* algorithm = nullptr;
-  Transport transport = Transport::direct;
-  bool stores = false;  // ranks may store in others' outputs; false: they only read
-};
-std::optional<TrialForm> trial_form(const TrialForm& first, int ranks, std::size_t bytes,
-                                    Buffers buffers, const Costs& costs);
+// The class of the trials of such a call of M bytes (engine/run/form_trials.h); none: it makes no
+// trials.
+std::optional<std::size_t> trial_class_of(Collective collective, int ranks, std::size_t bytes,
+                                          Buffers buffers, const Costs& costs);
+// The algorithm of a form that ranks try beside a plan by `first`.
+const Algorithm& algorithm_of(Form form, const Algorithm& first, Buffers buffers);
 
 // For calls that need given brackets, if the choice above does not have them: the algorithms to
 // try, in this order. First the algorithms expected to be fastest in shared memory, then all others

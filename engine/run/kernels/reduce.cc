@@ -271,8 +271,10 @@ void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes,
   string_copy(dst, src, bytes);
 }
 
-void copy_bytes_streaming(void* dst, const void* src, std::size_t bytes) noexcept {
-  best_table().copy_streaming(dst, src, bytes);
+void copy_bytes_spread(void* const* dsts, int n_dsts, const void* src, std::size_t bytes,
+                       bool streaming) noexcept {
+  static const SpreadKernel spread = find_spread(DataType::u8, ReduceOp::bor, best_isa());
+  spread(dsts, n_dsts, &src, 1, bytes, 0, streaming);
 }
 
 RowKernel find_rows(DataType type, DataType out, Isa isa) { return table(isa).rows(type, out); }

@@ -440,7 +440,7 @@ TEST(Board, WhatDoesNotFitIsRefusedWhereItIsAskedFor) {
   });
 }
 
-// Ranks measure two forms of a call (engine/run/form_trials.h).
+// Ranks measure several forms of a call (engine/run/form_trials.h).
 
 std::string plan_of(const Call& call, int ranks = 2) {
   Ranks all({.ranks = ranks, .tuned = false});
@@ -456,10 +456,7 @@ Call call_of(Collective collective, int ranks, std::size_t bytes) {
 
 TEST(Trials, HaveTheseForms) {
   if (costs_among(2, {}) != Costs()) GTEST_SKIP() << "ranks that share a core have other forms";
-  const std::string one_shot = "direct_one_shot, ", two_shot = "direct_two_shot, ",
-                    linear = "linear, ", direct_name = "direct, ", board = "board transport",
-                    direct = "direct transport", mailbox = "mailbox transport",
-                    or_else = ", by trials also ";
+  constexpr std::size_t k = 1024;
   const auto reduce_of = [](std::size_t bytes, bool in_place, const CallOptions& options = {}) {
     std::vector<std::byte> in(bytes), out(bytes);
     Call call = call_of(Collective::all_reduce, 2, bytes);
@@ -468,36 +465,52 @@ TEST(Trials, HaveTheseForms) {
     call.options = options;
     return plan_of(call);
   };
-  EXPECT_EQ(reduce_of(1024, false), one_shot + board);
-  EXPECT_EQ(reduce_of(8192, false), one_shot + board + or_else + one_shot + direct);
-  EXPECT_EQ(reduce_of(8192, true), one_shot + board + or_else + two_shot + direct);
-  EXPECT_EQ(reduce_of(65'536, false), two_shot + direct + or_else + one_shot + direct);
-  EXPECT_EQ(reduce_of(65'536, true), two_shot + direct + or_else + one_shot + board);
-  EXPECT_EQ(reduce_of(131'073, false), two_shot + direct);
+  const std::string board = ", board transport", direct = ", direct transport",
+                    one_shot = "direct_one_shot", two_shot = "direct_two_shot",
+                    or_else = ", by trials also ";
+  const auto by_trials = [&](const std::string& others) { return or_else + others; };
+  const std::string reads = "reads (direct_one_shot)", stores = "stores (direct_two_shot)",
+                    claims = "claims (direct_two_shot)", streams = "streams (direct_two_shot)",
+                    posts = "posts (direct_one_shot)";
+  EXPECT_EQ(reduce_of(512, false), one_shot + board);
+  EXPECT_EQ(reduce_of(k, false), one_shot + board + by_trials(reads + " or " + stores));
+  EXPECT_EQ(reduce_of(8 * k, false),
+            one_shot + board + by_trials(reads + " or " + stores + " or " + claims));
+  EXPECT_EQ(reduce_of(64 * k, false),
+            two_shot + direct + by_trials(posts + " or " + reads + " or " + stores));
+  EXPECT_EQ(reduce_of(128 * k, false), two_shot + direct + by_trials(reads + " or " + stores));
+  EXPECT_EQ(reduce_of(4 * k * k, false),
+            two_shot + direct + by_trials(reads + " or " + stores + " or " + streams));
+  EXPECT_EQ(reduce_of(8 * k, true),
+            one_shot + board + by_trials("reads (direct_two_shot) or " + stores));
+  EXPECT_EQ(reduce_of(64 * k, true),
+            two_shot + direct + by_trials(posts + " or reads (direct_two_shot)"));
+  EXPECT_EQ(reduce_of(128 * k * k, false), two_shot + direct);
   // A call that names something gets it.
   EXPECT_EQ(reduce_of(8192, false, {.transport = Transport::board}), one_shot + board);
   EXPECT_EQ(reduce_of(8192, false, {.algorithm = "direct_one_shot"}), one_shot + board);
-  for (const Collective collective :
-       {Collective::all_gather, Collective::all_to_all, Collective::reduce_scatter}) {
-    EXPECT_EQ(plan_of(call_of(collective, 2, 16'384)),
-              direct_name + board + or_else + direct_name + direct);
-    EXPECT_EQ(plan_of(call_of(collective, 2, 131'072)),
-              direct_name + direct + or_else + direct_name + board);
+  const std::string moved = " or stores (direct) or claims (direct)";
+  for (const Collective collective : {Collective::all_gather, Collective::all_to_all}) {
+    EXPECT_EQ(plan_of(call_of(collective, 2, 16 * k)),
+              "direct" + board + by_trials("reads (direct)" + moved));
+    EXPECT_EQ(plan_of(call_of(collective, 2, 128 * k)),
+              "direct" + direct + by_trials("posts (direct)" + moved));
   }
-  EXPECT_EQ(plan_of(call_of(Collective::all_to_all, 4, 8192), 4),
-            costs_among(4, {}) == Costs() ? direct_name + direct + or_else + direct_name + board
-                                          : direct_name + board + or_else + direct_name + direct);
-  EXPECT_EQ(plan_of(call_of(Collective::all_gather, 17, 16'384), 17).find(or_else),
+  EXPECT_EQ(plan_of(call_of(Collective::reduce_scatter, 2, 16 * k)),
+            "direct" + board + by_trials("reads (direct)"));
+  EXPECT_EQ(plan_of(call_of(Collective::reduce_scatter, 2, 4 * k * k)),
+            "direct" + direct + by_trials("streams (direct)"));
+  EXPECT_EQ(plan_of(call_of(Collective::broadcast, 2, 2 * k)),
+            "linear, mailbox transport" + by_trials("reads (linear) or stores (linear)"));
+  EXPECT_EQ(plan_of(call_of(Collective::broadcast, 2, 64 * k)),
+            "linear" + direct + by_trials("posts (linear) or reads (linear) or stores (linear)"));
+  EXPECT_EQ(plan_of(call_of(Collective::reduce, 2, 2 * k)),
+            "linear, mailbox transport" + by_trials("reads (linear) or " + stores));
+  EXPECT_EQ(plan_of(call_of(Collective::reduce, 2, 16 * k)),
+            "linear" + direct + by_trials("posts (linear) or " + stores + " or " + claims));
+  EXPECT_NE(plan_of(call_of(Collective::all_to_all, 4, 8 * k), 4).find(or_else), std::string::npos);
+  EXPECT_EQ(plan_of(call_of(Collective::all_gather, 17, 16 * k), 17).find(or_else),
             std::string::npos);
-  for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
-    EXPECT_EQ(plan_of(call_of(collective, 2, 2048)), linear + mailbox + or_else + linear + direct);
-  }
-  EXPECT_EQ(plan_of(call_of(Collective::reduce, 2, 16'384)),
-            linear + direct + or_else + two_shot + direct);
-  EXPECT_EQ(plan_of(call_of(Collective::broadcast, 2, 16'384)),
-            linear + direct + or_else + "linear by stores, " + direct);
-  EXPECT_EQ(plan_of(call_of(Collective::broadcast, 2, 65'536)),
-            linear + direct + or_else + "linear by reads, " + direct);
   EXPECT_EQ(plan_of(call_of(Collective::gather, 2, 8192)).find(or_else), std::string::npos);
   const ScopedEnv off("RANKINE_TRIALS", "0");
   EXPECT_EQ(reduce_of(8192, false), one_shot + board);
@@ -509,7 +522,7 @@ void expect_equal_bits(int ranks) {
   const CommunicatorOptions options{.ranks = ranks, .timeout = kLong, .tuned = false};
   expect_ranks_succeed(options, [&](Member& me) -> Status {
     for (const TrialKind& kind : kTrialKinds) {
-      for (const std::size_t bytes : {2'000U, 16'388U, 100'000U}) {
+      for (const std::size_t bytes : {2'000U, 16'388U, 100'000U, 3'000'000U}) {
         Call call = call_of(kind.collective, ranks, bytes / sizeof(T));
         call.type = data_type_of<T>;
         call.root = ranks - 1;
@@ -518,7 +531,7 @@ void expect_equal_bits(int ranks) {
         for (T& x : in) x = static_cast<T>(static_cast<float>(random.below(1 << 20)) / 977.0F);
         call.in = kind.in_place ? out.data() : in.data();
         call.out = out.data();
-        for (int i = 0; i < 20; ++i) {
+        for (int i = 0; i < 36; ++i) {
           std::copy(in.begin(), in.end(), out.begin());
           me.call(call).throw_if_error();
           if (first.empty()) first = out;
@@ -543,7 +556,7 @@ TEST(Trials, FormsHaveEqualBits) {
 
 // Rank 1 is missing in a call of either form. The flight record has a trial that is over.
 TEST(Trials, AFailureInATrialIsAFailureLikeAnyOther) {
-  for (const auto& [calls, aborts] : {std::pair(3, false), {3, true}, {10, false}, {20, true}}) {
+  for (const auto& [calls, aborts] : {std::pair(3, false), {3, true}, {10, false}, {40, true}}) {
     Ranks all({.ranks = 2, .timeout = kLong, .tuned = false});
     const auto results = all.run([&, many = calls, by_abort = aborts](Member& me) {
       Words in(1'000), out(1'000);
@@ -562,8 +575,8 @@ TEST(Trials, AFailureInATrialIsAFailureLikeAnyOther) {
     });
     expect_all(results, aborts ? Code::aborted : Code::timeout,
                {aborts ? "enough" : "all_reduce u32 sum"});
-    EXPECT_EQ(all.communicator().flight_record().find("\"first_us\"") != std::string::npos,
-              calls >= 20);
+    EXPECT_EQ(all.communicator().flight_record().find("\"posts\"") != std::string::npos,
+              calls > 4 * 7);
   }
 }
 

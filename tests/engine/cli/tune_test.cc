@@ -196,8 +196,8 @@ TEST_F(Tune, WritesATableOfWhatItMeasured) {
   EXPECT_TRUE(has(said("choose all_reduce --ranks 2 --bytes 8 --explain").out,
                   "pair_board_call_max_bytes = 6 KiB"));
   EXPECT_TRUE(has(said("choose all_reduce --ranks 2 --bytes 4K --explain").out,
-                  "ranks time it against direct_one_shot on the direct transport"));
-  EXPECT_EQ(json_of("choose broadcast --ranks 4 --bytes 4K --json")["trial"]["transport"], "board");
+                  "ranks time it against a form that reads: direct_one_shot on the direct transport"));
+  EXPECT_EQ(json_of("choose broadcast --ranks 4 --bytes 4K --json")["trials"][0]["transport"], "board");
 }
 
 TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {

@@ -366,9 +366,10 @@ TEST(StagingStores, OnlyCallsOfAboutOneSizeAreCompared) {
   EXPECT_LE(near.call(kNear, 1280), 24);
 }
 
-// Ranks choose between two forms of a call by trials.
+// Ranks choose among the forms of a call by trials.
 
-using Times = std::array<std::int64_t, 2>;  // in the first and the second form
+using Times = std::array<std::int64_t, kForms>;  // of each form; 0: the plan lacks it
+using FormCounts = std::array<int, kForms>;          // calls in each form
 
 // Ranks that make calls of a class, on clocks of the test. No form makes them wait: each runs ahead
 // to the end of a trial.
@@ -376,39 +377,48 @@ class TrialRanks {
  public:
   explicit TrialRanks(std::size_t ranks = 2) : ranks_(ranks), published_(ranks) {}
 
-  // Makes `calls` calls that take rank r times[r], or times[0] if there is only that. Returns the
-  // number of calls in the second form. Every call has one form on all ranks.
-  int call(int calls, const std::vector<Times>& times, std::size_t of = 3) {
+  // Makes `calls` calls that take rank r times[r], or times[0] if there is only that, for the
+  // greatest size of the class, and a part of it for a part of the size. Every call has one form
+  // on all ranks.
+  FormCounts call(int calls, const std::vector<Times>& times, std::uint16_t of = kClass,
+              double part = 1) {
+    TrialOf trial{.trial_class = of,
+                  .bytes = static_cast<std::uint32_t>(part * (kTrialLeastBytes << of % kTrialSizes))};
+    for (std::size_t i = 0; i < kForms; ++i) trial.forms |= times[0][i] > 0 ? 1 << i : 0;
     for (One& rank : ranks_) rank.forms.clear();
     const auto is_done = [&](const One& rank) { return rank.forms.size() == std::size_t(calls); };
     while (!std::all_of(ranks_.begin(), ranks_.end(), is_done)) {
       const std::size_t r = turn_++ % ranks_.size();
       One& rank = ranks_[r];
-      while (!is_done(rank) && begin(r, of)) {
-        const bool second = rank.trials.takes_second(of);
-        rank.forms.push_back(second);
-        rank.now += times[times.size() == 1 ? 0 : r][second ? 1 : 0];
+      while (!is_done(rank) && begin(r, trial)) {
+        const auto form = static_cast<std::size_t>(rank.trials.form(trial));
+        rank.forms.push_back(form);
+        const std::int64_t ns = times[times.size() == 1 ? 0 : r][form];
+        rank.now += static_cast<std::int64_t>(part * static_cast<double>(ns));
         ++rank.number;
       }
     }
     for (const One& rank : ranks_) EXPECT_EQ(rank.forms, ranks_[0].forms);
-    const auto& forms = ranks_[0].forms;
-    return static_cast<int>(std::count(forms.begin(), forms.end(), true));
+    FormCounts counts{};
+    for (const std::size_t form : ranks_[0].forms) ++counts[form];
+    return counts;
   }
   // At the end of the rank's last trial.
   FormFigures figures(std::size_t r) const { return ranks_[r].figures; }
+
+  static constexpr std::uint16_t kClass = kTrialSizes + 11;  // of 256 KiB
 
  private:
   struct One {
     FormTrials trials;
     std::uint64_t number = 1;
     std::int64_t now = 0;
-    std::vector<bool> forms;
+    std::vector<std::size_t> forms;
     FormFigures figures;
   };
 
   // False: the rank waits for another one.
-  bool begin(std::size_t r, std::size_t of) {
+  bool begin(std::size_t r, const TrialOf& of) {
     FormTrials& trials = ranks_[r].trials;
     const auto publish = [&](std::uint32_t exchange) { published_[r].exchanges.store(exchange); };
     if (!trials.begin_call(
@@ -419,7 +429,7 @@ class TrialRanks {
       if (!reached(other.exchanges.load(), trials.exchange())) return false;
     }
     ranks_[r].figures = trials.conclude(
-        of, static_cast<Rank>(r), static_cast<int>(ranks_.size()),
+        of, static_cast<int>(ranks_.size()),
         [&](Rank q) -> FormTimes& { return published_[static_cast<std::size_t>(q)]; });
     return true;
   }
@@ -429,63 +439,115 @@ class TrialRanks {
   std::size_t turn_ = 0;
 };
 
-constexpr int kTrial = static_cast<int>(FormTrials::kTrial);
+constexpr int kTrial = static_cast<int>(FormTrials::kShort.of_form());
 
-TEST(FormTrials, EachFormIsTriedAndTheFasterOneIsTaken) {
+TEST(FormTrials, EachFormIsTriedAndTheFastestOneIsTaken) {
   for (const std::size_t n : {2U, 4U, 7U}) {
     TrialRanks ranks(n);
-    const std::vector<Times> faster{{200, 100}}, slower{{80, 100}};
-    EXPECT_EQ(ranks.call(kTrial, faster), 0);
-    EXPECT_EQ(ranks.call(kTrial, faster), kTrial);
-    EXPECT_EQ(ranks.call(64 - 2 * kTrial, faster), 64 - 2 * kTrial);
-    EXPECT_TRUE(ranks.figures(1).takes_second);
-    EXPECT_EQ(ranks.figures(1).took_ns[0], 200U);
-    EXPECT_EQ(ranks.figures(1).took_ns[1], 100U);
+    const std::vector<Times> reads{{200, 100, 0, 300}}, posts{{80, 100, 0, 300}};
+    EXPECT_EQ(ranks.call(kTrial, reads), (FormCounts{kTrial}));
+    EXPECT_EQ(ranks.call(kTrial, reads), (FormCounts{0, kTrial}));
+    EXPECT_EQ(ranks.call(kTrial, reads), (FormCounts{0, 0, 0, kTrial}));
+    EXPECT_EQ(ranks.call(64 - 3 * kTrial, reads), (FormCounts{0, 64 - 3 * kTrial}));
+    EXPECT_EQ(ranks.figures(1).form, Form::reads);
+    EXPECT_EQ(ranks.figures(1).took_ns, (std::array<std::uint32_t, kForms>{200, 100, 0, 300}));
     // Callers change their habits: the form follows after the next trial, and trials get rare.
-    EXPECT_LE(ranks.call(64, slower), kTrial);
-    EXPECT_LE(ranks.call(64 * 1024, slower), 70 * kTrial);
-    EXPECT_GE(ranks.call(64 * 1024, slower), 63 * kTrial);
+    EXPECT_GE(ranks.call(64, posts)[0], 64 - 2 * kTrial);
+    EXPECT_LE(ranks.call(64 * 1024, posts)[1], 20 * kTrial);
+    EXPECT_GE(ranks.call(64 * 1024, posts)[1], 3 * kTrial);
     // Another class has its own choice.
-    EXPECT_EQ(ranks.call(kTrial, faster, 5), 0);
-    EXPECT_EQ(ranks.call(kTrial, faster, 5), kTrial);
+    EXPECT_EQ(ranks.call(kTrial, reads, 5), (FormCounts{kTrial}));
+    EXPECT_EQ(ranks.call(kTrial, reads, 5), (FormCounts{0, kTrial}));
   }
 }
 
-TEST(FormTrials, AMuchSlowerFormIsTriedLessOften) {
+TEST(FormTrials, MuchSlowerFormsAreTriedLessOften) {
   TrialRanks ranks;
-  ranks.call(64 * 1024, {{100, 450}});
-  EXPECT_LE(ranks.call(64 * 1024, {{100, 450}}), 17 * kTrial);
+  ranks.call(64 * 1024, {{100, 850}});
+  EXPECT_LE(ranks.call(64 * 1024, {{100, 850}})[1], 6 * kTrial);
 }
 
 // call() compares the forms of all ranks: ranks that believed their own figures would part.
 TEST(FormTrials, RanksWithOtherFiguresDecideAlike) {
   TrialRanks ranks;
   ranks.call(64, {{100, 50}, {60, 58}});
-  EXPECT_GE(ranks.call(64, {{100, 50}, {60, 58}}), 64 - kTrial);  // the longest time counts
+  EXPECT_GE(ranks.call(64, {{100, 50}, {60, 58}})[1], 64 - kTrial);  // the longest time counts
   ranks.call(2048, {{100, 50}, {90, 140}});
-  EXPECT_LE(ranks.call(64, {{100, 50}, {90, 140}}), kTrial);
+  EXPECT_LE(ranks.call(64, {{100, 50}, {90, 140}})[1], kTrial);
   for (const std::size_t n : {2U, 5U}) {
     TrialRanks all(n);
     Random random(n);
     for (int i = 0; i < 20'000; ++i) {
       std::vector<Times> times(n);
-      for (Times& t : times) t = {std::int64_t{random.below(512)}, std::int64_t{random.below(512)}};
-      all.call(1 + random.below(3), times, static_cast<std::size_t>(random.below(3)));
+      const unsigned forms = 1 + random.below(15);
+      for (Times& t : times) {
+        for (std::size_t f = 0; f < kForms; ++f)
+          t[f] = (forms | 1) >> f & 1 ? 1 + std::int64_t{random.below(512)} : 0;
+      }
+      all.call(1 + random.below(3), times, static_cast<std::uint16_t>(random.below(3)));
     }
   }
 }
 
-TEST(FormTrials, SmallGainsAndInterruptionsChangeNothing) {
+TEST(FormTrials, SmallGainsMustRepeatAndInterruptionsChangeNothing) {
   TrialRanks ranks;
-  EXPECT_LE(ranks.call(1024, {{100, 86}}), 6 * kTrial);
+  EXPECT_EQ(ranks.call(64, {{100, 90}})[1], kTrial);  // a gain by chance
+  EXPECT_LE(ranks.call(1024, {{100, 101}})[1], 5 * kTrial);
   for (int i = 0; i < 1024; ++i) {  // two of five timed calls are interrupted
     const std::int64_t ns = i % 5 < 2 ? 1'000'000 : 100;
     ranks.call(1, {{ns, 110}});
   }
-  EXPECT_LE(ranks.call(1024, {{100, 110}}), 2 * kTrial);
-  ranks.call(2048, {{100, 50}});
-  EXPECT_GE(ranks.call(2048, {{100, 94}}), 2048 - 4 * kTrial);
-  EXPECT_LE(ranks.call(4096, {{100, 96}}), 2048);
+  EXPECT_LE(ranks.call(1024, {{100, 110}})[1], 2 * kTrial);
+  EXPECT_LE(ranks.call(8192, {{100, 98}})[1], 9 * kTrial);
+  ranks.call(16'384, {{100, 94}});
+  EXPECT_GE(ranks.call(2048, {{100, 94}})[1], 2048 - 4 * kTrial);
+}
+
+// Without that, the next trial might be thousands of calls away.
+TEST(FormTrials, CallsThatTakeAnotherTimeStartATrial) {
+  for (const std::uint16_t of : {TrialRanks::kClass, std::uint16_t{TrialRanks::kClass + 5}}) {
+    TrialRanks ranks;
+    ranks.call(64 * 1024, {{100, 120, 130}}, of);
+    EXPECT_GE(ranks.call(400, {{200, 160, 130}}, of)[2], 400 - 128 - 3 * kTrial);
+    ranks.call(64 * 1024, {{200, 160, 130}}, of);
+    EXPECT_GE(ranks.call(400, {{100, 60, 50}}, of)[2], 400 - 3 * kTrial);
+    // Trials in vain make ranks less easily surprised.
+    int tried = 0;
+    for (int i = 0; i < 100; ++i) {
+      const std::int64_t slower = i % 2 == 0 ? 60 : 0;
+      tried += ranks.call(1024, {{100 + slower, 60 + slower, 50 + slower}}, of)[1];
+    }
+    EXPECT_LE(tried, 30 * kTrial);
+  }
+}
+
+TEST(FormTrials, ASizeSeenSeldomTakesTheFormOfSimilarSizes) {
+  constexpr std::uint16_t kClass = TrialRanks::kClass, kOtherKind = kTrialSizes - 1;
+  const std::vector<Times> reads{{200, 100}}, only_posts{{200, 0, 150}};
+  TrialRanks ranks;
+  ranks.call(64, reads);
+  EXPECT_EQ(ranks.call(30, reads, kClass + 1), (FormCounts{0, 30}));
+  EXPECT_EQ(ranks.call(kTrial, reads, kClass + 5), (FormCounts{kTrial}));
+  ranks.call(64, reads, kTrialSizes);
+  EXPECT_EQ(ranks.call(kTrial, reads, kOtherKind), (FormCounts{kTrial}));
+}
+
+// Calls of a class differ in size by up to two: only the time for equal sizes counts.
+TEST(FormTrials, SizesOfAClassAreCompared) {
+  TrialRanks ranks;
+  Random random(3);
+  const auto call = [&](int calls, const std::vector<Times>& times) {
+    FormCounts counts{};
+    for (int i = 0; i < calls; ++i) {
+      const double part = 0.5 + random.below(512) / 1024.0;
+      const FormCounts one = ranks.call(1, times, TrialRanks::kClass, part);
+      for (std::size_t f = 0; f < kForms; ++f) counts[f] += one[f];
+    }
+    return counts;
+  };
+  call(256, {{100'000, 94'000}});
+  EXPECT_GE(call(4096, {{100'000, 94'000}})[1], 4096 - 12 * kTrial);
+  EXPECT_GE(call(4096, {{100'000, 102'000}})[1], 4096 - 12 * kTrial);
 }
 
 // The turns of a waiting thread, on a clock of the test.

@@ -510,9 +510,9 @@ TEST(Fuzz, RandomSchedulesOfAllFormsGiveWhatTheyMean) {
   std::printf("%zu schedules, %zu calls\n", schedules, calls);
 }
 
-// Fixed calls take the second form, whatever the times are, and each form gives what the schedule
+// Fixed calls take the other form, whatever the times are, and each form gives what the schedule
 // means. Ranks that chose differently would wait for each other until their deadline.
-TEST(Fuzz, PlansWithTwoForms) {
+TEST(Fuzz, PlansWithForms) {
   Random random(20261129);
   const auto all_reduce = find_algorithm(Collective::all_reduce, "direct_one_shot"),
              broadcast = find_algorithm(Collective::broadcast, "linear");
@@ -527,12 +527,12 @@ TEST(Fuzz, PlansWithTwoForms) {
     TestCall call = random_call(random, rules);
     while (output_bytes(call.layout, call.goal, 0) == 0) call = random_call(random, rules);
     const auto other = posts_first ? Transport::direct : Transport::board;
-    call.plan =
-        with_second_form(std::move(call.plan),
-                         make_plan(call.schedule, call.goal, call.layout, Buffers::in_place, other,
-                                   {.board_bytes = kTestBoard}, {.eager = !posts_first})
-                             .value(),
-                         5);
+    std::vector<Plan> plans;
+    plans.push_back(std::move(call.plan));
+    plans.push_back(make_plan(call.schedule, call.goal, call.layout, Buffers::in_place, other,
+                              {.board_bytes = kTestBoard}, {.eager = !posts_first})
+                        .value());
+    call.plan = with_forms(std::move(plans), 5, output_bytes(call.layout, call.goal, 0));
     TestTeam team({.ranks = ranks, .policy = random_policy(random), .timeout_ns = kMinute});
     // Returns the number of the last call of rank 0 that published its buffers, as direct calls do.
     const auto last_direct_of = [&](std::size_t calls) {
@@ -540,7 +540,7 @@ TEST(Fuzz, PlansWithTwoForms) {
       EXPECT_EQ(team.run(all, random.next()), "") << call.text;
       return team.rank_control().entry(0).call.load();
     };
-    constexpr std::uint32_t kTrial = FormTrials::kTrial;
+    constexpr std::uint32_t kTrial = FormTrials::kShort.of_form();
     EXPECT_EQ(last_direct_of(kTrial), posts_first ? 0 : kTrial);
     EXPECT_EQ(last_direct_of(kTrial), posts_first ? 2 * kTrial : kTrial);
     last_direct_of(static_cast<std::size_t>(affordable(1'000)));
