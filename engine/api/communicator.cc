@@ -416,6 +416,7 @@ RankMemory Communicator::memory_of(Rank rank) const {
   out.lines = {sizeof(RankLines), {shared_->lines.range(rank)}};
   out.mailboxes = {whole_pages(arena.bytes_used()), arena.chunks()};
   if (shared_->processes != nullptr) {
+    out.private_access = shared_->processes->private_access();
     const MemoryRange range = shared_->processes->range(rank);
     out.mailboxes = {range.bytes, {range}};
   }

@@ -164,6 +164,9 @@ struct RankMemory {
   MemoryPart scratch;
   MemoryPart payloads;  // allocated by the user (member.h); whole pages
   Enforcement binding, huge_pages, locking;
+  // Equal on all ranks. Enforced: each process reaches the others' private memory, so large calls
+  // copy their data once; refused: all data are staged in shared memory; not_asked: threads.
+  Enforcement private_access;
 };
 
 // The memory that a communicator holds for all ranks, on any node, in bytes.

@@ -187,7 +187,7 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
 std::size_t MemberState::table_bytes() const {
   return sizeof(MemberState) + taken_bytes(run.outbox) + taken_bytes(run.inbox) +
          taken_bytes(run.memory) + taken_bytes(run.boards) + plans.table_bytes() +
-         sizeof(Payloads) + products.capacity() + displaced.bytes() +
+         sizeof(Payloads) + products.capacity() + displaced.bytes() + run.read_room.capacity() +
          (run.trials != nullptr ? sizeof(FormTrials) : 0);
 }
 
@@ -198,6 +198,7 @@ Status MemberState::adopt(const CachedPlan& cached) {
   const RankPlan& plan = cached.plan.rank[self];
   const auto operands = static_cast<std::size_t>(cached.plan.most_operands);
   if (run.operands.size() < operands) run.operands.resize(operands);
+  if (cached.plan.reaches && run.read_room.empty()) run.read_room.resize(kReadRoom);
   if (runner != nullptr) runner->make_room(cached.plan, run);
   // A plan's mailboxes exist before the plan can be found, and never change: no lock.
   for (const Traffic& traffic : plan.traffic) {

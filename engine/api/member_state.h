@@ -359,7 +359,7 @@ struct MemberState {
 
   std::vector<std::unique_ptr<Member>> sending, receiving;  // by peer: the ends of pairs
   std::uint64_t splits = 0;                                 // splits made so far
-  bool lends = false;                // true after a call with payloads that other processes reach
+  bool lends = false;                // true after a call with buffers that other processes reach
   int thread = 0;                    // the counted thread of this rank (RankThreads); 0: none yet
   bool gone = false;                 // the member is destroyed
   bool is_to_be_pinned = false;      // the first call must pin its thread
@@ -492,7 +492,7 @@ struct MemberState {
   // Checks the buffers of a call with a known plan; misfit_of() makes the error.
   bool fits(const CachedPlan& cached, const void* in, const void* out) const noexcept {
     const BufferRule& rule = cached.rules[static_cast<std::size_t>(run.waiter.rank)];
-    return buffers_fit(rule, in, out) && (!cached.lends || are_payloads(rule, in, out));
+    return buffers_fit(rule, in, out) && (!cached.takes_payloads || are_payloads(rule, in, out));
   }
   Status misfit_of(const CachedPlan& cached, const void* in, const void* out) const noexcept;
   // True if the other processes can reach these buffers.

@@ -419,11 +419,21 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   const auto needs = needs_of(call, options.order ? options.order : order, ranks);
   if (!needs.ok()) return needs.status();
   const bool lends = processes != nullptr && processes->have_payloads() && key.shared_payloads();
-  request.staged = processes != nullptr && !lends;
+  request.transport = forced.transport;
+  if (options.transport) request.transport = *options.transport;
+  // In place, an all-to-all copies its inputs first, so staging costs no copy more.
+  request.reaches = processes != nullptr && processes->private_access().enforced() && !lends &&
+                    network == nullptr && wire == nullptr && ports == 0 &&
+                    call.user_op == nullptr &&
+                    request.transport.value_or(Transport::direct) == Transport::direct &&
+                    m / static_cast<std::size_t>(ranks) >= costs.private_min_bytes &&
+                    !(call.collective == Collective::all_to_all && key.in_place());
+  request.staged = processes != nullptr && !lends && !request.reaches;
   // Repeatable calls ignore this machine's measurements. Tuning tables were measured on vectors
   // that are read in place, so staged calls ignore the table.
   Costs chosen_by = needs->fixed ? Costs() : costs;
-  const TuningTable* const table = needs->fixed || request.staged ? nullptr : tuning;
+  const TuningTable* const table =
+      needs->fixed || request.staged || request.reaches ? nullptr : tuning;
   const std::vector<int> fitting_levels = needs->fixed ? std::vector<int>() : levels;
   request.bracket = needs->bracket;
   const std::string bracket_for =
@@ -434,6 +444,9 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   if (request.staged) {
     chosen_by = staged_costs(chosen_by);
     request.costs = staged_costs(costs);
+  } else if (request.reaches) {
+    request.costs = private_costs(costs);
+    request.transport = Transport::direct;
   }
   Params& params = request.params;
   params = params_of(options, ranks);
@@ -463,8 +476,6 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   request.element_bytes = element_bytes(call);
   request.row_elements = key.row_elements();
   request.commutative = call.user_op == nullptr || call.user_op->commutative;
-  request.transport = forced.transport;
-  if (options.transport) request.transport = *options.transport;
   if (ports > 0) {
     const Transport wanted = request.transport.value_or(Transport::mailbox);
     if (wanted != Transport::mailbox) {
@@ -478,7 +489,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   request.slot_payload = slot_payload;
   request.board_bytes = board_bytes(ranks, costs);
   // Choosing the storing side only affects speed, and takes a third of the planning time.
-  request.pushes = network == nullptr;
+  request.pushes = network == nullptr && !request.reaches;
   request.mailbox_capacity = mailbox_capacity;
   if (wire != nullptr) request.nodes = wire->node;
   request.limits = {.bytes = most_plan_bytes, .interrupted = may_go_on};
@@ -522,9 +533,14 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   if (only_copies(cached->plan, cached->rules.front(), key.in_place())) {
     cached->copied_bytes = cached->rules.front().output_bytes;
   }
-  cached->lends = lends;
+  cached->lends = lends || cached->plan.reaches;
+  cached->takes_payloads = lends;
+  if (cached->plan.reaches) {
+    cached->parameters += cached->parameters.empty() ? "single copy" : ", single copy";
+  }
   // Private addresses of different processes say nothing about shared buffers.
-  for (std::size_t r = 0; !request.staged && r < cached->rules.size(); ++r) {
+  const bool compares = !request.staged && !request.reaches;
+  for (std::size_t r = 0; compares && r < cached->rules.size(); ++r) {
     cached->plan.rank[r].input_bytes = cached->rules[r].input_bytes;
     cached->plan.rank[r].output_bytes = cached->rules[r].output_bytes;
   }

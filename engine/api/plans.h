@@ -281,7 +281,8 @@ struct CachedPlan {
   Fingerprint fingerprint;
   // One rank: the call only copies these bytes from its input to its output. 0: the plan runs.
   std::size_t copied_bytes = 0;
-  bool lends = false;  // the ranks are processes and use each other's payloads in place
+  bool lends = false;           // the ranks are processes and use each other's buffers in place
+  bool takes_payloads = false;  // the buffers must be shared payloads
   const char* algorithm = "";
   std::string parameters;         // the algorithm's parameters, for people; may be empty
   OrderSet orders;                // kept by the call

@@ -54,6 +54,9 @@ struct Costs {
   std::size_t trial_min_bytes = 257;
   std::size_t trial_max_bytes = std::size_t{64} << 20;
 
+  // Access to other processes' private memory (engine/api/plans.cc).
+  std::size_t private_min_bytes = std::size_t{64} << 10;
+
   // The form on the direct transport (the passes of engine/compile).
   RANKINE_COST(push_max_ranks, push_ranks, 4);
   RANKINE_COST(fetch_min_bytes, fetch_from, std::size_t{16} << 10);
@@ -100,6 +103,8 @@ constexpr Costs costs_with(
 Costs shared_core_costs(Costs costs);
 // The costs for ranks that cannot read others' buffers: a rank posts short data for its readers.
 Costs staged_costs(Costs costs);
+// The costs for ranks that reach others' buffers by system calls, so large pieces are best.
+Costs private_costs(Costs costs);
 
 struct CostField {
   enum class Unit : std::uint8_t { bytes, ranks, messages, segments, times, nanoseconds };

@@ -487,6 +487,23 @@ void apply_instead_of_folding(Plan& plan) {
   }
 }
 
+void reach_private_memory(Plan& plan) {
+  for (std::size_t r = 0; r < plan.rank.size(); ++r) {
+    const Operand* operand = plan.rank[r].operands.data();
+    for (Op& op : plan.rank[r].ops) {
+      const Operand* const end = operand + op.operands + op.copies;
+      const bool is_private = std::any_of(operand, end, [r](const Operand& place) {
+        return place.rank != r && place.memory < Memory::scratch;
+      });
+      if (op.code == OpCode::fold && is_private) {
+        op.code = OpCode::reach;
+        plan.reaches = true;
+      }
+      operand = end;
+    }
+  }
+}
+
 // The pieces have the size of the parts of sums that are copied on: both are read again from the
 // cache.
 void finish_rows_of(const CompileRequest& request, Compiled& compiled, PlanningBudget& meter) {
@@ -574,6 +591,7 @@ Result<Compiled> compiled_of(const CompileRequest& request, const Schedule& sche
   }
   out.plan.element_bytes = element;
   if (users) apply_instead_of_folding(out.plan);
+  if (request.reaches && !in_f32) reach_private_memory(out.plan);
   out.plan.divisor = request.op == ReduceOp::avg ? goal.ranks : 0;
   if (request.algorithm != nullptr) out.plan.algorithm = request.algorithm->name;
   return out;

@@ -38,6 +38,9 @@ struct CompileRequest {
   // True: ranks are processes, which reach only each other's scratch, mailboxes and boards. For
   // threads the costs may choose this form if it is faster.
   bool staged = false;
+  // True: ranks are processes that reach each other's private memory by system calls. The transport
+  // must be direct, and the costs private_costs().
+  bool reaches = false;
   // nullopt: boards if every rank hears from every rank and the boards hold the data; otherwise
   // mailboxes if every message fits into a slot (for an all-reduce: the whole vector); otherwise
   // direct.

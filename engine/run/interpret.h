@@ -18,6 +18,10 @@
 
 namespace rankine {
 
+// The sources of a sum that lie in other processes are read in pieces, so that the pieces of all of
+// them are still in the cache when they are added.
+inline constexpr std::size_t kReadRoom = std::size_t{256} << 10;
+
 // The state that one rank keeps from call to call. Used by that rank's thread only.
 struct RankState {
   Waiter waiter;
@@ -33,6 +37,7 @@ struct RankState {
   StagingStores staging;
   std::unique_ptr<FormTrials> trials;  // if a plan of this rank has OpCode::choose
   std::vector<void*> operands;         // room for the most operands of any plan of this rank
+  HugeVector<std::byte> read_room;     // kReadRoom bytes if a plan of this rank has OpCode::reach
   const UserOp* user_op = nullptr;     // this call's operation, if its plan has OpCode::apply
   const Epilogue* epilogue = nullptr;  // this call's epilogue, if its plan has OpCode::finish
 

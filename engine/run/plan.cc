@@ -115,9 +115,9 @@ std::size_t output_bytes(const Layout& layout, const CollectiveSpec& goal, Rank 
 namespace {
 
 constexpr std::string_view kOpNames[] = {
-    "end",   "enter", "wait_entry", "wait_progress", "wait_message", "wait_credit",
-    "fold",  "send",  "release",    "post",          "wait_post",    "wait_posts",
-    "apply", "widen", "narrow",     "finish",        "choose",       "count_ports"};
+    "end",    "enter",   "wait_entry", "wait_progress", "wait_message", "wait_credit", "fold",
+    "send",   "release", "post",       "wait_post",     "wait_posts",   "apply",       "widen",
+    "narrow", "finish",  "reach",      "choose",        "count_ports"};
 constexpr std::string_view kMemories[] = {"input", "output", "scratch", "message", "board"};
 
 struct FlagName {
@@ -149,7 +149,7 @@ bool has_peer(OpCode code) {
 
 bool writes(OpCode code) {
   using enum OpCode;
-  return code == fold || code == apply || code == widen || code == narrow;
+  return code == fold || code == apply || code == widen || code == narrow || code == reach;
 }
 
 }  // namespace

@@ -47,6 +47,9 @@ enum class OpCode : std::uint8_t {
   widen,       // destination, f32 = operand 0, of the users' type (Plan::conversions)
   narrow,      // destination, of the users' type = operand 0, f32, rounded
   finish,      // passes these rows of the output to the call's epilogue (user_functions.h)
+  // fold, if ranks are processes: places in other ranks' input or output lie in private memory, and
+  // are reached by system calls (RankProcesses::read)
+  reach,
   // the plan has several forms, each with an end, and ranks measure which is fastest
   // (form_trials.h); in calls that end a trial it waits for all. kForms such ops stand at the
   // beginning: form i begins behind op `value` of op i, `offset` operands further on
@@ -122,6 +125,7 @@ struct Plan {
   // begun it; false if the check does not need it.
   bool all_meet = false;
   bool stages = false;     // some op has kStages
+  bool reaches = false;    // some op is OpCode::reach
   bool exchanges = false;  // is_exchange(): calls are made in one piece (exchange.h)
   TrialOf trials;  // of a plan with OpCode::choose
   struct FurtherForm {

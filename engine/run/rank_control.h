@@ -136,6 +136,11 @@ class RankProcesses {
   virtual const char* known_name(const char* said) const noexcept = 0;
   // True if rank r has left, as said in a place other than its wake_futex here.
   virtual bool has_left(Rank r) const noexcept = 0;
+  // Copies bytes from the private memory of rank r's process to memory of this process, and back.
+  // Return 0 or errno. ESRCH: that process has ended or has become another program; EFAULT: one of
+  // the two places is no memory.
+  virtual int read(Rank r, void* to, const void* from, std::size_t bytes) const noexcept = 0;
+  virtual int write(Rank r, void* to, const void* from, std::size_t bytes) const noexcept = 0;
 
   // True if membarrier of all processes reaches each of these processes. All processes get one
   // answer.
@@ -438,6 +443,8 @@ class RankControl {
   // only if both ranks are still played by their first threads, and only if the calling thread did
   // not make r's member: programs start threads for a step, join them and start new ones.
   bool is_abandoned(Rank r, Rank waiter);
+  // nullptr: ranks are threads of this process.
+  const RankProcesses* processes() const { return processes_; }
   // The threads that sleep on bells.
   Threads threads() const {
     return processes_ != nullptr ? Threads::of_all_processes : Threads::of_this_process;

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "engine/run/exchange.h"
 #include "engine/run/interpret.h"
@@ -338,12 +341,79 @@ void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
   raise(wake_futex.most_received, in_flight);
 }
 
+// Ends the call on all ranks because the memory of another process cannot be reached.
+bool cannot_reach(const char* how, const Operand& there, std::size_t bytes, int error,
+                  RankState& state) noexcept {
+  RankControl& rank_control = *state.waiter.rank_control;
+  const std::string peer = "rank " + std::to_string(there.rank);
+  rank_control.abort(make_error(error == ESRCH ? Code::rank_lost : Code::system, [&] {
+    if (error == ESRCH) {
+      return peer + " is still needed: " + rank_control.describe_waits(there.rank);
+    }
+    const Buffer at{state.memory_of(there.rank, there.memory) + there.offset, bytes};
+    return "rank " + std::to_string(state.waiter.rank) + " cannot " + how +
+           (there.memory == Memory::input ? " in of " : " out of ") + peer + ", " + to_string(at) +
+           ": " + std::strerror(error) +
+           "; allowed is memory that other processes can reach, or a larger "
+           "private_min_bytes (Costs)";
+  }));
+  return false;
+}
+
+// True if the operand lies in private memory of another process.
+bool is_private(const Operand& operand, const RankState& state) noexcept {
+  return operand.rank != state.waiter.rank && operand.memory < Memory::scratch;
+}
+
+// OpCode::reach. A copy is read into its place; sources of a sum are read into read_room, in
+// pieces.
+bool reach(const Op& op, const Operand* operands, const Plan& plan, RankState& state) noexcept {
+  find_operands(op, operands, state);
+  const RankProcesses& processes = *state.waiter.rank_control->processes();
+  void** sources = state.operands.data();
+  auto* const to = static_cast<std::byte*>(sources[op.operands]);
+  const auto from_others = static_cast<std::size_t>(std::count_if(
+      operands, operands + op.operands, [&](const Operand& o) { return is_private(o, state); }));
+  const bool copies = op.operands == 1;
+  const std::size_t piece =
+      copies || from_others == 0 ? op.bytes : kReadRoom / from_others / kCacheLine * kCacheLine;
+  if (!copies || sources[0] != to) will_write(to, op.bytes);
+  for (std::size_t begin = 0; begin < op.bytes; begin += piece) {
+    const std::size_t bytes = std::min(piece, op.bytes - begin);
+    std::byte* room = copies ? to : state.read_room.data();
+    for (std::size_t i = 0; i < op.operands; ++i) {
+      const std::byte* from = address(operands[i], state, op.bytes) + begin;
+      if (is_private(operands[i], state)) {
+        const int error = processes.read(operands[i].rank, room, from, bytes);
+        if (error != 0) return cannot_reach("read", operands[i], op.bytes, error, state);
+        from = std::exchange(room, room + piece);
+      }
+      sources[i] = const_cast<std::byte*>(from);
+    }
+    if (copies) {
+      if (sources[0] != to) copy_bytes(to, sources[0], bytes, plan.costs);
+    } else {
+      plan.fold(to + begin, sources, op.operands, bytes >> __builtin_ctzll(plan.element_bytes),
+                divisor_of(op, plan));
+    }
+    for (std::size_t i = op.operands; i < std::size_t{op.operands} + op.copies; ++i) {
+      std::byte* const there =
+          state.memory_of(operands[i].rank, operands[i].memory) + operands[i].offset + begin;
+      const int error = processes.write(operands[i].rank, there, to + begin, bytes);
+      if (error != 0) return cannot_reach("write", operands[i], op.bytes, error, state);
+    }
+  }
+  publish_progress(op, state);
+  return true;
+}
+
 // The ops that few plans have. One function, not inlined: otherwise every walk would have a frame
 // for their texts, and fewer registers for the rest.
 [[gnu::noinline]] bool do_rarely(const Op* op, const Operand* operand, const Plan& plan,
                                  RankState& state) noexcept {
   if (op->code == OpCode::apply) return apply(*op, operand, state);
   if (op->code == OpCode::finish) return finish(*op, plan, state);
+  if (op->code == OpCode::reach) return reach(*op, operand, plan, state);
   count_ports(op, plan, state);
   return true;
 }
@@ -507,6 +577,7 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
         break;
       case OpCode::apply:
       case OpCode::finish:
+      case OpCode::reach:
       case OpCode::count_ports:
         going = do_rarely(op, operand, plan, state);
         operand += op->operands + op->copies;

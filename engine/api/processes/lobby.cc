@@ -7,10 +7,13 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 #include "engine/api/processes/identity.h"
@@ -332,12 +335,14 @@ Status ProcessLobby::sit_down() {
              " and " + in_words(self.id) + "; give each process a different rank";
     }));
   }
-  offer_bases(page_->nonce);
+  nonce_ = page_->nonce;
+  offer_bases(nonce_);
   const bool has_barriers = membarrier_available(Threads::of_all_processes);
   for (const Rank r : meeting_.ranks) {
     LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(r)];
     seat.has_barriers = has_barriers;
     seat.admits = meeting_.admits;
+    seat.canary = &nonce_;
     seat.started = self.started;
     seat.process.store(self.id, std::memory_order_release);  // pairs with seated()
   }
@@ -502,9 +507,12 @@ Status ProcessLobby::meet() {
     if (!is_ours(r) && !watch(r)) return fail(lost(r, process_of(r), meeting_.name));
   }
   std::vector<KnownProcess> all;
-  for (Rank r = 0; r < meeting_.settings.ranks; ++r) all.push_back(seated(r));
+  for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+    all.push_back(seated(r));
+    canaries_.push_back(page_->seats[static_cast<std::size_t>(r)].canary);
+  }
   met_ = std::move(all);
-  nonce_ = page_->nonce;
+  try_access();
   if (Status status = agree_on_base(); !status.ok()) return fail(status);
   return {};
 }
@@ -532,6 +540,7 @@ Status ProcessLobby::be_ready() {
   Status status = wait_for(page_->ready, meeting_.settings.ranks, "not all ranks are ready");
   if (!status.ok()) return status;
   remove_name(file_.number(), path_);
+  private_access_ = access_of_all();
   if (meeting_.admits) return {};
   const auto members =
       std::count_if(page_->seats.begin(), page_->seats.begin() + meeting_.settings.ranks,
@@ -542,6 +551,87 @@ Status ProcessLobby::be_ready() {
 
 void ProcessLobby::admit() noexcept {
   page_->admitted.fetch_add(1, std::memory_order_acq_rel);  // pairs with wait_for()
+}
+
+// --- Private memory ---
+
+namespace {
+
+iovec part(const void* begin, std::size_t at, std::size_t bytes) {
+  return {const_cast<std::byte*>(static_cast<const std::byte*>(begin)) + at, bytes};
+}
+
+}  // namespace
+
+// The canary is read last, in the same system call, and so from the same memory as the data: if it
+// is right, no later process with the number, and no later program of that process, has given them.
+int ProcessLobby::read(Rank r, void* to, const void* from, std::size_t bytes) const noexcept {
+  if (is_ours(r)) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return 0;
+  }
+  int fault = 0;
+  for (std::size_t done = 0;;) {
+    std::uint64_t canary = 0;
+    const std::size_t left = bytes - done;
+    const iovec here[] = {part(to, done, left), part(&canary, 0, sizeof(canary))};
+    const iovec there[] = {part(from, done, left),
+                           part(canaries_[static_cast<std::size_t>(r)], 0, sizeof(canary))};
+    const ssize_t got = process_vm_readv(process_of(r), here, 2, there, 2, 0);
+    if (got < 0 && errno != EFAULT) return errno;
+    if (got < 0 && left == 0) return ESRCH;
+    if (got == static_cast<ssize_t>(left + sizeof(canary))) return canary == nonce_ ? fault : ESRCH;
+    // The kernel moves 2 GiB at most. After a fault only the canary is left to read.
+    if (got < 0) fault = EFAULT;
+    done += got < 0 ? left : std::min(static_cast<std::size_t>(got), left);
+  }
+}
+
+int ProcessLobby::write(Rank r, void* to, const void* from, std::size_t bytes) const noexcept {
+  if (is_ours(r)) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return 0;
+  }
+  for (std::size_t done = 0;;) {
+    if (const int error = read(r, nullptr, nullptr, 0); error != 0 || done == bytes) return error;
+    const iovec here = part(from, done, bytes - done), there = part(to, done, bytes - done);
+    const ssize_t put = process_vm_writev(process_of(r), &here, 1, &there, 1, 0);
+    if (put < 0) {
+      const int error = errno;
+      const int other = read(r, nullptr, nullptr, 0);
+      return other != 0 ? other : error;
+    }
+    done += static_cast<std::size_t>(put);
+  }
+}
+
+// Yama, filters of system calls, and processes that may not be traced refuse it.
+void ProcessLobby::try_access() noexcept {
+  for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+    // The word keeps its value.
+    auto* const there = const_cast<std::uint64_t*>(canaries_[static_cast<std::size_t>(r)]);
+    const int error = is_ours(r) ? 0 : write(r, there, &nonce_, sizeof(nonce_));
+    if (error == 0) continue;
+    for (const Rank own : meeting_.ranks) {
+      LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(own)];
+      seat.refusal = error;
+      seat.refusing_rank = r;
+    }
+    return;
+  }
+}
+
+Enforcement ProcessLobby::access_of_all() const noexcept {
+  if (static_cast<std::size_t>(meeting_.settings.ranks) == meeting_.ranks.size()) return {};
+  for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+    const LobbyPage::Seat& seat = page_->seats[static_cast<std::size_t>(r)];
+    if (seat.refusal == 0) continue;
+    char text[160];
+    std::snprintf(text, sizeof(text), "rank %d cannot reach the private memory of rank %d: %s", r,
+                  seat.refusing_rank, std::strerror(seat.refusal));
+    return Enforcement::refusal(seat.refusal, text);
+  }
+  return Enforcement::done();
 }
 
 }  // namespace rankine

@@ -66,7 +66,10 @@ struct LobbyPage {
     bool admits;                        // as Meeting::admits
     bool has_barriers;                  // membarrier of other processes reaches this process
     bool shares_cores;                  // this process sees fewer cores than ranks
-    ReservedBases::Set bases;           // addresses at which this process can map the file
+    const std::uint64_t* canary;        // a word of this process with the value of `nonce`
+    // errno if this process cannot reach the memory of that rank's process; 0: it reaches all
+    std::int32_t refusal, refusing_rank;
+    ReservedBases::Set bases;  // addresses at which this process can map the file
   };
   std::array<Seat, kMostProcesses> seats;
 };
@@ -127,8 +130,16 @@ class ProcessLobby {
   bool cores_are_shared() const noexcept;
   // True if that rank's process has ended or become another program.
   bool has_ended(Rank r) const noexcept;
+  // As in RankProcesses.
+  int read(Rank r, void* to, const void* from, std::size_t bytes) const noexcept;
+  int write(Rank r, void* to, const void* from, std::size_t bytes) const noexcept;
+  // After be_ready(), equal in all processes: RankMemory::private_access. A refusal is the first
+  // one of any process.
+  const Enforcement& private_access() const noexcept { return private_access_; }
 
  private:
+  void try_access() noexcept;
+  Enforcement access_of_all() const noexcept;
   Status enter();
   Status create(bool& exists);
   // `again`: this file is useless, but another one may appear soon.
@@ -168,7 +179,9 @@ class ProcessLobby {
   ReservedBases bases_;
   std::array<KeptFile, kMostProcesses> watched_;  // pidfds, by rank
   std::vector<KnownProcess> met_;                 // by rank, when all have come
-  std::uint64_t nonce_ = 0;
+  std::vector<const std::uint64_t*> canaries_;    // by rank, when all have come
+  std::uint64_t nonce_ = 0;                       // other processes read it, as this one's canary
+  Enforcement private_access_;
 };
 
 // ProcessPayloads allocates the payloads of one rank in memory that all processes have mapped at
@@ -375,6 +388,13 @@ class ProcessRanks final : public RankProcesses {
     return memory_->known_name(said);
   }
   bool has_left(Rank r) const noexcept override;
+  int read(Rank r, void* to, const void* from, std::size_t bytes) const noexcept override {
+    return lobby().read(seat(r), to, from, bytes);
+  }
+  int write(Rank r, void* to, const void* from, std::size_t bytes) const noexcept override {
+    return lobby().write(seat(r), to, from, bytes);
+  }
+  const Enforcement& private_access() const noexcept { return lobby().private_access(); }
   bool have_barriers() const noexcept override { return lobby().have_barriers(); }
   Atomic<bool>& aborted() const noexcept override { return ending_.ended(); }
   SlowWaits* slow_waits() const noexcept override {

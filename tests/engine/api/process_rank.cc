@@ -3,6 +3,9 @@
 //
 //   process_rank NAME RANK[,RANK...] RANKS PLAY [AT [SIGNAL]]
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +39,7 @@
 #include "engine/api/split.h"
 #include "engine/base/parallel.h"
 #include "engine/faults/collective_case.h"
+#include "engine/faults/refuse_calls.h"
 #include "numa/cpus.h"
 #include "tests/budget.h"
 #include "tests/engine/api/simulated_times.h"
@@ -50,9 +54,16 @@ struct CallArguments {
   int at = 0;      // microseconds
   int signal = 9;  // sent at that time
   std::chrono::milliseconds timeout{180'000};
+  std::optional<Costs> costs{};
 
+  // All sizes of private memory are read in place.
+  CallArguments reads_all() const {
+    CallArguments all = *this;
+    all.costs = costs_with({{&Costs::private_min_bytes, 1}});
+    return all;
+  }
   CommunicatorOptions options() const {
-    return {.ranks = ranks, .timeout = timeout, .rank = rank, .name = name};
+    return {.ranks = ranks, .timeout = timeout, .costs = costs, .rank = rank, .name = name};
   }
   bool is_last() const { return rank == ranks - 1; }
 };
@@ -202,11 +213,68 @@ int sweep_all(Member& me, std::span<std::byte> room) {
 int sweep(const CallArguments& given) {
   CommunicatorOptions options = given.options();
   // The messages are short, so the piece is set shorter still.
-  options.costs = Costs();
+  if (!options.costs) options.costs = Costs();
   options.costs->stage_piece_max_bytes = 256;
   options.costs->stage_turn_max_bytes = 512;
   options.costs->stage_stream_min_bytes = given.ranks % 2 == 0 ? 512 : 1;
   return sweep_all(*join(options).member, {});
+}
+
+// --- Private memory that other processes read ---
+
+// Every collective with parts around the least size, in place and apart, at odd addresses. Prints
+// if the processes could read each other's memory.
+int read_around(const CallArguments& given) {
+  const Joined joined = join(given.options());
+  Member& me = *joined.member;
+  const Enforcement access = joined.communicator->memory_of(me.rank()).private_access;
+  CaseBuffers buffers;
+  const auto n = static_cast<std::size_t>(given.ranks);
+  const std::size_t least = Costs{}.private_min_bytes;
+  std::size_t made = 0;
+  for (const Collective collective : all_collectives()) {
+    if (collective == Collective::barrier) continue;
+    const auto blocks = static_cast<std::size_t>(natural_blocks(collective, given.ranks)) /
+                        (collective == Collective::all_to_all ? n : 1);
+    for (const std::size_t part : {least - 4, least, 5 * least + 4}) {
+      for (const bool in_place : {false, true}) {
+        const CollectiveCase test{.collective = collective,
+                                  .ranks = given.ranks,
+                                  .count = part * n / blocks / 4,
+                                  .type = DataType::f32,
+                                  .root = static_cast<Rank>(made % n),
+                                  .peer = static_cast<Rank>((made + 1) % n),
+                                  .in_place = in_place,
+                                  .skew = made % 3 * 4,
+                                  .seed = made};
+        ++made;
+        if (const std::string fault = run_case(me, test, buffers); !fault.empty())
+          return say(fault);
+        const bool stages_anyway = collective == Collective::all_to_all && in_place;
+        const bool is_large = test.count * blocks * 4 / n >= least && !stages_anyway;
+        const std::string plan = me.plan_of(call_of(test, buffers)).value();
+        if ((plan.find("single copy") != std::string::npos) != (is_large && access.enforced())) {
+          return say(to_string(test) + ": " + plan);
+        }
+      }
+    }
+  }
+  me.barrier().throw_if_error();
+  return say(access.refused() ? "staged: " + std::string(access.why()) : "read");
+}
+
+// The root's memory is no memory of others either.
+int read_no_memory(const CallArguments& given) {
+  const Joined joined = join(given.options());
+  if (!joined.communicator->memory_of(given.rank).private_access.enforced()) return say("staged");
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  std::vector<std::byte> mine(kBytes);
+  void* const none = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return say(joined.member->call({.collective = Collective::broadcast,
+                                  .in = given.rank == 0 ? none : nullptr,
+                                  .out = given.rank == 0 ? none : mine.data(),
+                                  .count = kBytes,
+                                  .type = DataType::u8}));
 }
 
 // --- Sizes ---
@@ -869,6 +937,20 @@ const Plays& plays() {
       {"sweep", sweep},
       {"sizes", sizes},
       {"sweep_payloads", sweep_payloads},
+      {"sweep_reads", [](const CallArguments& given) { return sweep(given.reads_all()); }},
+      {"reads", read_around},
+      {"reads_filtered",
+       [](const CallArguments& given) {
+         if (given.is_last()) faults::refuse_calls({SYS_process_vm_readv});
+         return read_around(given);
+       }},
+      {"reads_untraceable",
+       [](const CallArguments& given) {
+         if (given.is_last()) prctl(PR_SET_DUMPABLE, 0);
+         return read_around(given);
+       }},
+      {"reads_no_memory", read_no_memory},
+      {"reads_killed_at", [](const CallArguments& given) { return survive(given.reads_all()); }},
       {"allocate", allocate_and_free},
       {"allocate_much", allocate_much},
       {"payloads_killed_at", survive_with_payloads},

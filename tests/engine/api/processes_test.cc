@@ -89,7 +89,38 @@ TEST_P(ManyProcesses, DoWhatThreadsDo) {
 INSTANTIATE_TEST_SUITE_P(Ranks, ManyProcesses,
                          testing::Combine(testing::Values(1, 2, 3, 5, 8, 9),
                                           testing::Values("sweep", "sizes", "messages", "groups",
-                                                          "sweep_payloads")));
+                                                          "sweep_payloads", "sweep_reads")));
+
+// The processes reach each other's private memory if the kernel lets each of them, and all alike.
+class PrivateMemory : public testing::TestWithParam<std::tuple<int, std::string>> {};
+
+TEST_P(PrivateMemory, IsReadByAllOrByNone) {
+  const auto& [ranks, play] = GetParam();
+  const std::vector<std::string> said = all_play(fresh_name(), ranks, play);
+  EXPECT_EQ(said, std::vector<std::string>(said.size(), said[0]));
+  const std::string last = std::to_string(ranks - 1), refused = "staged: rank ";
+  if (said[0] == "read\n") {
+    EXPECT_NE(play, "reads_filtered");
+  } else if (play == "reads_filtered") {
+    EXPECT_EQ(said[0], refused + last +
+                           " cannot reach the private memory of rank 0: Operation not permitted\n");
+  } else {
+    EXPECT_TRUE(said[0].starts_with(refused)) << said[0];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, PrivateMemory,
+                         testing::Combine(testing::Values(2, 3, 5),
+                                          testing::Values("reads", "reads_filtered",
+                                                          "reads_untraceable")));
+
+TEST(Processes, NamePrivateMemoryThatCannotBeRead) {
+  const std::vector<std::string> said = all_play(fresh_name(), 2, "reads_no_memory");
+  EXPECT_EQ(said[0], said[1]);
+  if (said[0] == "staged\n") return;
+  EXPECT_TRUE(said[0].starts_with("system: rank 1 cannot read in of rank 0, (0x")) << said[0];
+  EXPECT_NE(said[0].find(": Bad address; "), std::string::npos) << said[0];
+}
 
 TEST(Processes, TakeOperationsOfTheUsers) {
   for (const std::string& said : all_play(fresh_name(), 3, "user_op")) EXPECT_EQ(said, "ok\n");
@@ -188,7 +219,7 @@ TEST_P(KilledAtAnyTime, IsToldToTheOthers) {
 
 INSTANTIATE_TEST_SUITE_P(Doing, KilledAtAnyTime,
                          testing::Values("messages_killed_at", "groups_killed_at",
-                                         "payloads_killed_at"));
+                                         "payloads_killed_at", "reads_killed_at"));
 
 TEST(Processes, ShareNothingWithStreamsThatAreClosed) {
   for (const std::string& one : all_play(fresh_name(), 2, "writes_to_closed_streams")) {

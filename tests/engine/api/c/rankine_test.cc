@@ -864,7 +864,8 @@ TEST(C, ActiveRanksGoOnWithoutALateRank) {
     expect_refused(rkActiveDestroy(active), "active is no valid handle");
     expect_refused(rkActiveCreate(&active, -1, 64, comm), "wait is -1 us; allowed are 0 and more");
     return rkActiveDestroy(nullptr);
-  }));
+  }),
+             rkSuccess);
 }
 
 // --- Quantised sums
