@@ -59,13 +59,22 @@ Status Buckets::add_unused(Tensor tensor, DataType type, ReduceOp op, const Call
     return invalid_argument("op is " + std::string(name_of(op)) +
                             "; allowed for unused tensors are sum and avg");
   }
-  Status status = add(tensor, type, op, options);
-  // A later call starts the bucket and packs the tensor then.
-  if (status.ok() && tensor.count > 0) std::memset(tensor.data, 0, tensor.count * size_of(type));
-  return status;
+  Status status = put(tensor, type, op, options);
+  if (!status.ok()) return status;
+  if (tensor.count > 0) std::memset(tensor.data, 0, tensor.count * size_of(type));
+  return start_if_full();
 }
 
-Status Buckets::add(Tensor part, DataType type, ReduceOp op, const CallOptions& options) try {
+Status Buckets::add(Tensor tensor, DataType type, ReduceOp op, const CallOptions& options) {
+  Status status = put(tensor, type, op, options);
+  return status.ok() ? start_if_full() : status;
+}
+
+Status Buckets::start_if_full() {
+  return open_.count < bucket_bytes_ / size_of(open_.type) ? Status() : flush();
+}
+
+Status Buckets::put(Tensor part, DataType type, ReduceOp op, const CallOptions& options) try {
   if (options.epilogue != nullptr) return epilogue_given();
   if (part.data == nullptr && part.count > 0) {
     return make_error(Code::invalid_argument, [&] {
@@ -89,6 +98,7 @@ Status Buckets::add(Tensor part, DataType type, ReduceOp op, const CallOptions& 
   open_.type = type;
   open_.op = op;
   open_.options = options;
+  ++added_;
   return {};
 } catch (const std::exception&) {
   return no_memory(sizeof(Tensor));
@@ -125,6 +135,7 @@ Status Buckets::flush() try {
 Status Buckets::finish_oldest() {
   Bucket bucket = std::move(under_way_.front());
   under_way_.pop_front();
+  reduced_ += bucket.parts.size();
   Status status = bucket.request.wait();
   if (status.ok() && bucket.parts.size() > 1) {
     unpack(bucket.parts, size_of(bucket.type), bucket.packed.data());
@@ -138,6 +149,18 @@ Status Buckets::wait() {
     Status status = finish_oldest();
     if (first.ok()) first = std::move(status);
   }
+  added_ = reduced_ = 0;
+  return first;
+}
+
+Status Buckets::wait_for(std::size_t tensors) {
+  if (tensors > added_) {
+    return invalid_argument("tensors is " + std::to_string(tensors) + "; allowed are up to " +
+                            std::to_string(added_) + ", which were added since the last wait()");
+  }
+  Status first;
+  if (tensors > added_ - open_.parts.size()) first = flush();
+  while (first.ok() && reduced_ < tensors && !under_way_.empty()) first = finish_oldest();
   return first;
 }
 

@@ -54,15 +54,15 @@ class Buckets {
   Status all_reduce(std::span<const Tensor> tensors, DataType type, ReduceOp op = ReduceOp::sum,
                     const CallOptions& options = {});
 
-  // Adds one tensor as it becomes ready. The tensor waits in a bucket until the next one does not
-  // fit, or has another type or operation. Then the bucket is started (request.h) and progresses
-  // during every further add() and every other call that makes progress. The tensor, and objects
-  // that the options point to, belong to Buckets until wait(). At most kMostUnderWay buckets are in
-  // flight: a caller that fills one more waits for the oldest. Ranks add the same shapes in the
-  // same order and flush at the same places. Errors: those of Member::start(). invalid_argument
-  // leaves earlier tensors as they are. Errors that only the call of a whole bucket can find, such
-  // as an unknown algorithm, are returned when the bucket is started; its tensors then keep their
-  // values.
+  // Adds one tensor as it becomes ready. The tensor waits in a bucket until that is full, or until
+  // the next one does not fit, or has another type or operation. Then the bucket is started
+  // (request.h) and progresses during every further add() and every other call that makes progress.
+  // The tensor, and objects that the options point to, belong to Buckets until wait(). At most
+  // kMostUnderWay buckets are in flight: a caller that fills one more waits for the oldest. Ranks
+  // add the same shapes in the same order and flush at the same places. Errors: those of
+  // Member::start(). invalid_argument leaves earlier tensors as they are. Errors that only the call
+  // of a whole bucket can find, such as an unknown algorithm, are returned when the bucket is
+  // started; its tensors then keep their values.
   template <class T>
   Status add(std::span<T> tensor, ReduceOp op = ReduceOp::sum, const CallOptions& options = {}) {
     return add({tensor.data(), tensor.size()}, data_type_of<T>, op, options);
@@ -84,6 +84,12 @@ class Buckets {
   // Flushes, and waits until every added tensor is the reduction of all ranks' tensors. Returns the
   // first error.
   Status wait();
+  // Waits for the first `tensors` tensors that were added since the last wait(); the others stay
+  // under way, while a consumer begins with these. With buckets of one byte each tensor is a call:
+  // the row blocks of a matrix, which is multiplied, summed and used block by block (overlap.py of
+  // engine/api/python/examples). Flushes first if one of them waits in a bucket: then all ranks
+  // make this call at the same place. Error: fewer tensors were added.
+  Status wait_for(std::size_t tensors);
   static constexpr std::size_t kMostUnderWay = 4;
 
   std::size_t calls() const { return calls_; }  // all-reduces made so far
@@ -103,6 +109,9 @@ class Buckets {
     Request request;
   };
 
+  // Puts the tensor into the bucket, for start_if_full().
+  Status put(Tensor tensor, DataType type, ReduceOp op, const CallOptions& options);
+  Status start_if_full();
   Status finish_oldest();
 
   Status expect(std::size_t tensors);  // reserves room for that many in parts_
@@ -119,6 +128,7 @@ class Buckets {
   Bucket open_;
   std::deque<Bucket> under_way_;  // the oldest first
   std::size_t calls_ = 0;
+  std::size_t added_ = 0, reduced_ = 0;  // tensors since the last wait()
 };
 
 }  // namespace rankine

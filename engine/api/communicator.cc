@@ -259,8 +259,12 @@ Result<std::shared_ptr<CommunicatorShared>> create_shared(const CommunicatorOpti
   Crowd crowd;
   if (environment->wait) policy.mode = *environment->wait;
   if (options.wait) policy = *options.wait;
+  const bool records = options.record_times || environment->flight_times;
+  if (records)
+    policy.probes = 0;  // LongWait measures a wait, and the probes before it are not in it
   if (!environment->wait && !options.wait) {
     crowd = {&RankThreads::count(), cpus_here, wait_policy_for(true, costs)};
+    if (records) crowd.policy.probes = 0;
   }
   const auto& network = options.network != nullptr ? options.network : environment->network;
   std::unique_ptr<CallClock> clock;
@@ -272,6 +276,9 @@ Result<std::shared_ptr<CommunicatorShared>> create_shared(const CommunicatorOpti
   auto shared = make_shared_at_home<CommunicatorShared>(options, costs, policy, crowd, *environment,
                                                         std::move(clock), processes);
   shared->places = std::move(places);
+  if (Status status = shared->record_calls(options.name); !status.ok()) {
+    return processes != nullptr ? processes->fail(status) : status;
+  }
   if (options.progress_core && shared->clock == nullptr) {
     auto progress = ProgressThread::start(*options.progress_core, shared->rank_control);
     if (!progress.ok()) {
@@ -441,7 +448,7 @@ SharedMemory Communicator::shared_memory() const {
   if (shared_->forked()) return {};
   const std::lock_guard lock(shared_->mutex);
   return {.plans = shared_->plan_bytes.load(std::memory_order_relaxed),
-          .flight_record = shared_->recorder.bytes() +
+          .flight_record = shared_->recorder.bytes() + shared_->call_site_bytes() +
                            static_cast<std::size_t>(shared_->ranks) * sizeof(SlowWaits),
           .tables = shared_->member_bytes.load(std::memory_order_relaxed) +
                     taken_bytes(shared_->mailboxes) + taken_bytes(shared_->boards) +

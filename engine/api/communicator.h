@@ -93,8 +93,9 @@ struct CommunicatorOptions {
   // The costs that decide the form of calls; none: the costs of the tuning table if `tuned` is true
   // and there is a table, otherwise the defaults.
   std::optional<Costs> costs{};
-  // If true, the flight record (below) has the begin and end times of calls: two clock readings per
-  // call.
+  // If true, the flight record (below) has the begin and end times of calls, and `rankine top`
+  // shows the times and waits of this process's ranks by call site (Member::set_call_site()): two
+  // clock readings per call and per wait, and calls do not take their short ways.
   bool record_times = false;
   // The memory that planning one call may take. A call that needs more is refused
   // (invalid_argument, on all ranks alike); the text names the algorithm that needs least.

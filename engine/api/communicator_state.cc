@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "algorithms/catalogue.h"
-#include "engine/api/member.h"
+#include "engine/api/member_state.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/base/files.h"
 #include "engine/run/machine.h"
@@ -199,6 +199,37 @@ PayloadMemory& PayloadMemory::operator=(PayloadMemory&& other) noexcept {
   std::swap(owner_, taken.owner_);
   std::swap(base_, taken.base_);
   return *this;
+}
+
+Status CommunicatorShared::record_calls(std::string_view name, std::string_view group) {
+  if (!recorder.has_times()) return {};
+  std::vector<Rank> here;
+  for (Rank r = 0; wire == nullptr && r < ranks; ++r) {
+    if (!is_elsewhere(r)) here.push_back(r);
+  }
+  if (wire != nullptr) here = wire->here;
+  auto file = CallSiteFile::make(name, group, ranks, here);
+  if (!file.ok()) return file.status();
+  call_sites = std::move(*file);
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    recorder.track_of(here[i]).calls = &call_sites->calls(i);
+  }
+  return {};
+}
+
+Status Member::set_call_site(std::string_view name) {
+  MemberState& s = *state_;
+  if (s.shared->forked()) return forked_status();
+  SharedText& site = s.shared->rank_control.slow_waits(rank()).site;
+  site.set(name);
+  if (s.track->calls == nullptr) return {};
+  const ProgressEngine::Turn turn(*s.progress_engine);  // the helper begins calls, too
+  s.track->call_site = s.track->calls->site_of(site);
+  return {};
+}
+
+std::string Member::call_site() const {
+  return state_->shared->rank_control.slow_waits(rank()).site.get();
 }
 
 namespace {

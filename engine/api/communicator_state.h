@@ -25,6 +25,7 @@
 #include "engine/api/environment.h"
 #include "engine/api/member.h"
 #include "engine/api/plans.h"
+#include "engine/api/processes/call_sites.h"
 #include "engine/api/processes/ranks.h"
 #include "engine/api/threads.h"
 #include "engine/api/tuning/tuning.h"
@@ -324,7 +325,8 @@ struct CommunicatorShared {
   // `self` is the parent; nullptr: the group has none.
   Result<std::shared_ptr<CommunicatorShared>> make_group(
       const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
-      const SplitOptions& options, std::shared_ptr<ProcessRanks> as_processes = nullptr) const;
+      const SplitOptions& options, std::shared_ptr<ProcessRanks> as_processes = nullptr,
+      bool is_pair = false) const;
 
   // For processes: stores the places of all mailboxes and boards.
   void share_posts();
@@ -340,6 +342,10 @@ struct CommunicatorShared {
 
   Status health() const;
   FlightRecord flight_record();
+  // If times are recorded: records calls by site for `rankine top`, under these names. Call it
+  // before a rank has a member.
+  Status record_calls(std::string_view name, std::string_view group = {});
+  std::size_t call_site_bytes() const { return call_sites == nullptr ? 0 : call_sites->bytes(); }
   // For a failed call: writes the flight record to the file, once for all ranks, and waits for it,
   // within the limit of a call that must return one second after its deadline.
   void leave_flight_record() noexcept;
@@ -371,6 +377,7 @@ struct CommunicatorShared {
   const std::shared_ptr<const WireOptions> wire;  // as CommunicatorOptions::wire
   const std::vector<GivenAlgorithm> algorithms;   // as CommunicatorOptions::algorithms
   std::unique_ptr<const RankPlaces> places;       // nullptr: no placement
+  std::unique_ptr<CallSiteFile> call_sites;       // nullptr: not recorded
   // The communicator that this one was split from, or nullptr. nullptr for a pair, which its
   // communicator owns.
   std::shared_ptr<CommunicatorShared> parent;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -274,6 +275,14 @@ class Member : public TypedCalls<Member, Status> {
   // play, an open group, ranks of several nodes; the errors of create().
   Result<std::unique_ptr<Member>> grow(const CommunicatorOptions& options);
 
+  // Names the place in the program that makes this rank's next calls, such as "attention"; "" for
+  // none. Reports of errors name it, and with CommunicatorOptions::record_times `rankine top` shows
+  // times by call site. At most 63 bytes count; control characters become blanks. Requests keep the
+  // site where they were prepared or started; communicators that are split from this one have
+  // separate sites, and messages have none. Error: forked. CallSite does both for a scope.
+  Status set_call_site(std::string_view name);
+  std::string call_site() const;
+
   // For a communicator on a modelled network (network.h). model_time() is the modelled time in
   // seconds from the beginning of the communicator to the end of this rank's last message and own
   // work. compute() adds own work of `seconds`, from the end of the rank's last call. At full speed
@@ -397,6 +406,23 @@ class Async : public TypedCalls<Async, Result<Request>> {
 
   Member& member_;
   bool starts_;
+};
+
+// CallSite names the call site of a member's calls during its life.
+//
+//   const rankine::CallSite site(me, "attention");
+class CallSite {
+ public:
+  CallSite(Member& member, std::string_view name) : member_(member), before_(member.call_site()) {
+    static_cast<void>(member_.set_call_site(name));  // a fork's calls return the error
+  }
+  ~CallSite() { static_cast<void>(member_.set_call_site(before_)); }
+  CallSite(const CallSite&) = delete;
+  CallSite& operator=(const CallSite&) = delete;
+
+ private:
+  Member& member_;
+  const std::string before_;
 };
 
 inline Async Member::async() { return {*this, true}; }

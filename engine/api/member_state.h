@@ -166,6 +166,7 @@ struct PendingCall {
     return ShortStart::nothing;
   };
   CallArguments given;
+  std::uint32_t call_site = 0;  // FlightRecorder::Track::call_site at its making
   Exchange exchange;            // if that is its way
   std::int64_t timeout_ns = 0;  // counts from each start, as CallOptions::timeout
   bool rests = true;            // not started, or waited for; only the owner uses it

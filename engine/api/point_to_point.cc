@@ -27,7 +27,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::pair(
     if (!found.ok()) return found.status();
     both = std::move(*found);
   }
-  auto made = make_group(self, {from, to}, {.ends_parent = true}, both);
+  auto made = make_group(self, {from, to}, {.ends_parent = true}, both, true);
   if (!made.ok()) return made;
   if (both != nullptr) {
     if (Status status = both->begin(); !status.ok()) return status;

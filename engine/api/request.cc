@@ -232,6 +232,7 @@ Result<Request> Member::bind(const Call& call, bool calls) try {
   const ProgressEngine::Turn turn(*s.progress_engine);
   std::unique_ptr<PendingCall> bound(new (s.spare_calls) PendingCall(state_));
   bound->call = call;
+  bound->call_site = s.track->call_site;
   bound->timeout_ns = saturated_ns(call.options.timeout);
   Call& own = bound->call;
   if (call.displacements != nullptr) {

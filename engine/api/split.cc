@@ -406,7 +406,7 @@ Result<std::unique_ptr<Member>> Member::grow(const CommunicatorOptions& options)
 
 Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
     const std::shared_ptr<CommunicatorShared>& self, const std::vector<Rank>& members,
-    const SplitOptions& options, std::shared_ptr<ProcessRanks> as_processes) const {
+    const SplitOptions& options, std::shared_ptr<ProcessRanks> as_processes, bool is_pair) const {
   const auto n = static_cast<int>(members.size());
   std::vector<ArenaOptions> near;
   std::string who;
@@ -451,6 +451,10 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
       as_here, costs, rank_control.policy_alone(), rank_control.crowd(), forced,
       std::move(group_clock), std::move(as_processes));
   group->joined.assign(members.size(), true);
+  if (call_sites != nullptr && !is_pair) {
+    Status status = group->record_calls(call_sites->name(), who);
+    if (!status.ok()) return status;
+  }
   if (self == nullptr) return group;
   group->parent = self;
   group->rank_control.depend_on(self->rank_control, options.ends_parent, std::move(who));

@@ -152,6 +152,7 @@ Result<std::unique_ptr<Team>> Team::create(const TeamOptions& options) try {
                                             .algorithms = options.algorithms,
                                             .tuned = options.tuned,
                                             .costs = options.costs,
+                                            .record_times = options.record_times,
                                             .network = options.network,
                                             .order = options.order,
                                             .progress_core = options.progress_core,

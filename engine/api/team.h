@@ -33,7 +33,8 @@ struct TeamOptions {
   std::optional<Order> order{};  // as CommunicatorOptions::order
   // As CommunicatorOptions::progress_core; this team's ranks also avoid it if they can.
   std::optional<int> progress_core{};
-  int ports = 0;  // as CommunicatorOptions::ports
+  int ports = 0;              // as CommunicatorOptions::ports
+  bool record_times = false;  // as CommunicatorOptions::record_times
 };
 
 class Team {

@@ -347,7 +347,7 @@ Subcommand add_manual(Command tool) {
 // A new subcommand is its file and its name here.
 constexpr Subcommand (*kSubcommands[])(Command) = {
     add_list,   add_verify,  add_show,     add_perf, add_compare, add_topo,
-    add_choose, add_network, add_simulate, add_run,  add_tune};
+    add_choose, add_network, add_simulate, add_run,  add_tune,    add_top};
 
 // Adds a placeholder for a subcommand of rankine-lab: all following arguments go to that program.
 Subcommand add_elsewhere(Command tool, const LaboratoryCommand& known) {

@@ -111,6 +111,10 @@ Subcommand add_network(Command tool);
 
 Subcommand add_simulate(Command tool);
 
+// `rankine top` shows the times of a running program by call site.
+
+Subcommand add_top(Command tool);
+
 // `rankine run` plays a collective with real data on pinned threads under a modelled clock, and
 // prints the prediction beside the measurement.
 

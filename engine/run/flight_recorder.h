@@ -1,5 +1,5 @@
 // FlightRecorder keeps the last kCalls calls of every rank for later reports: their fingerprints
-// and, optionally, their begin and end times.
+// and, optionally, their begin and end times. Then it also counts calls by site (call_sites.h).
 //
 // A call pays one store of eight bytes into a line that no other rank writes; times add two clock
 // readings. The rank writes; any thread may read, and may see a record one call old while ranks are
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "algorithms/schedule/blocks.h"
+#include "engine/run/call_sites.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/wait.h"
 
@@ -92,22 +93,33 @@ class FlightRecorder {
     [[gnu::always_inline]] void begin(std::uint64_t number, std::uint64_t fingerprint) noexcept {
       note(number, fingerprint);
       if (times != nullptr) [[unlikely]]
-        begin_time((*times)[number % kCalls]);
+        begin_time(number, fingerprint);
     }
     [[gnu::always_inline]] void end(std::uint64_t number) noexcept {
       if (times != nullptr) [[unlikely]]
-        (*times)[number % kCalls].end_ns.store(now_ns(), std::memory_order_relaxed);
+        end_time(number);
     }
 
     Fingerprints* fingerprints = nullptr;
-    AllTimes* times = nullptr;  // nullptr: not recorded
+    AllTimes* times = nullptr;    // nullptr: not recorded
+    RankCalls* calls = nullptr;   // with times, of a rank of this process; or nullptr
+    std::uint32_t call_site = 0;  // RankCalls::site_of(); of the calls that the rank makes next
     std::unique_ptr<Fingerprints> own_fingerprints;
     std::unique_ptr<AllTimes> own_times;
 
    private:
-    static void begin_time(Times& one) noexcept {
+    void begin_time(std::uint64_t number, std::uint64_t fingerprint) noexcept {
+      Times& one = (*times)[number % kCalls];
+      const std::int64_t now = now_ns();
       one.end_ns.store(0, std::memory_order_relaxed);
-      one.begin_ns.store(now_ns(), std::memory_order_relaxed);
+      one.begin_ns.store(now, std::memory_order_relaxed);
+      if (calls != nullptr) calls->begin(call_site, fingerprint, now);
+    }
+    void end_time(std::uint64_t number) noexcept {
+      const std::int64_t now = now_ns();
+      (*times)[number % kCalls].end_ns.store(now, std::memory_order_relaxed);
+      if (calls == nullptr) return;
+      calls->end((*fingerprints)[number % kCalls].load(std::memory_order_relaxed), now);
     }
   };
   // Valid during the recorder's life.

@@ -1,7 +1,7 @@
 // SlowWaits records the last kWaits waits of one rank that were long enough to park: call, round,
 // peer, begin, end and outcome. It is for flight records.
 //
-// It also has the figures of the rank's last trials (form_trials.h).
+// It also has the figures of the rank's last trials (form_trials.h), and its call site.
 //
 // Only the rank writes it, on the slow side of waiting, where it is about to sleep anyway. Any
 // thread may read it, and may find a half-written wait while the rank is at work. Plain
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "algorithms/schedule/blocks.h"
+#include "engine/run/call_sites.h"
 #include "engine/run/form_trials.h"
 
 namespace rankine {
@@ -98,6 +99,7 @@ class alignas(64) SlowWaits {
     }
   };
   Trial trials[kTrialClasses];
+  SharedText site;  // where the rank makes its calls now; empty: the program names no site
 
  private:
   struct Cell {

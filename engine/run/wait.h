@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/base/numbers.h"
+#include "engine/run/call_sites.h"
 #include "engine/run/fingerprint.h"
 #include "engine/run/rank_control.h"
 
@@ -42,6 +43,7 @@ struct Waiter {
   std::uint64_t fingerprint = 0;
   BufferHashes buffer_hashes{};     // of this rank's buffers
   YieldCallback* others = nullptr;  // called instead of a long wait; nullptr: none
+  RankCalls* calls = nullptr;       // gets the times of waits; nullptr: not recorded
 
   // The time limit of the call.
   std::int64_t call_timeout_ns() const {

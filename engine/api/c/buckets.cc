@@ -98,6 +98,11 @@ rkResult_t rkBucketsWait(rkBuckets_t buckets) noexcept {
   });
 }
 
+rkResult_t rkBucketsWaitFor(rkBuckets_t buckets, size_t tensors) noexcept {
+  return guarded("rkBucketsWaitFor",
+                 [&] { return BucketsInUse(buckets).buckets().wait_for(tensors); });
+}
+
 rkResult_t rkBucketsAllReduce(rkBuckets_t buckets, size_t tensorCount, void* const* tensors,
                               const size_t* counts, rkDataType_t type, rkRedOp_t op) noexcept {
   return guarded("rkBucketsAllReduce", [&]() -> Status {

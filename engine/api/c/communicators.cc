@@ -251,6 +251,13 @@ rkResult_t rkCommAbortFromSignal(rkComm_t comm) noexcept {
   return result;
 }
 
+rkResult_t rkCommSetCallSite(rkComm_t comm, const char* site) noexcept {
+  return guarded("rkCommSetCallSite", [&]() -> Status {
+    const BorrowedRank handle(comm, BorrowedRank::As::caller);
+    return handle->member->set_call_site(site == nullptr ? "" : site);
+  });
+}
+
 rkResult_t rkCommFail(rkComm_t comm, const char* why) noexcept {
   return guarded("rkCommFail", [&]() -> Status {
     const BorrowedRank handle(comm, BorrowedRank::As::reader);

@@ -185,7 +185,8 @@ typedef struct rkConfig_t {
       levels; /* sizes of groups of neighbouring ranks, innermost first; NULL with levelCount 0 */
   int levelCount;
   int tuned;         /* 1: this machine's tuning table chooses, if present; 0: it is ignored */
-  int recordTimes;   /* 1: flight records contain times; 0: no times */
+  int recordTimes;   /* 1: flight records contain times, and `rankine top` shows times by call site;
+                        0: no times */
   size_t planBytes;  /* most bytes of memory for planning one call; 0: 1 GiB */
   const char* order; /* guarantee for the last bits of sums: "coherent", "repeatable", "by_rank",
                         "size_invariant", "group_invariant", "tp_invariant" (engine/api/call.h);
@@ -389,6 +390,10 @@ RK_API rkResult_t rkCommCount(rkComm_t comm, int* ranks) RK_NOEXCEPT;
 RK_API rkResult_t rkCommUserRank(rkComm_t comm, int* rank) RK_NOEXCEPT;
 /* The order requested in rkConfig_t, "" for none; valid forever. */
 RK_API rkResult_t rkCommGetOrder(rkComm_t comm, const char** order) RK_NOEXCEPT;
+/* Names the place in the program that makes this rank's next calls; "" or NULL for none. Errors
+ * name it, and with recordTimes `rankine top` shows times by site. At most 63 bytes count. Requests
+ * keep their first site; communicators split from comm have separate sites. */
+RK_API rkResult_t rkCommSetCallSite(rkComm_t comm, const char* site) RK_NOEXCEPT;
 /* *result: rkSuccess while the communicator works, otherwise the reason of its end, with its text
  * in rkGetLastError(). */
 RK_API rkResult_t rkCommGetAsyncError(rkComm_t comm, rkResult_t* result) RK_NOEXCEPT;
@@ -592,8 +597,9 @@ RK_API rkResult_t rkCommProgress(rkComm_t comm) RK_NOEXCEPT;
  */
 RK_API rkResult_t rkBucketsCreate(rkBuckets_t* buckets, size_t bucketBytes,
                                   rkComm_t comm) RK_NOEXCEPT;
-/* The tensor belongs to buckets until rkBucketsWait(). A bucket starts when the next tensor does
- * not fit or has another type or operation; its reduction overlaps with this thread's work. */
+/* The tensor belongs to buckets until rkBucketsWait(). A bucket starts when it is full, or when the
+ * next tensor does not fit or has another type or operation; its reduction overlaps with this
+ * thread's work. */
 RK_API rkResult_t rkBucketsAdd(rkBuckets_t buckets, void* tensor, size_t count, rkDataType_t type,
                                rkRedOp_t op) RK_NOEXCEPT;
 /* For a tensor without data on this rank: the rank contributes zeros and receives the result. rkSum
@@ -604,6 +610,10 @@ RK_API rkResult_t rkBucketsAddUnused(rkBuckets_t buckets, void* tensor, size_t c
 RK_API rkResult_t rkBucketsFlush(rkBuckets_t buckets) RK_NOEXCEPT;
 /* Flushes, and waits until every added tensor is reduced. Returns the first error. */
 RK_API rkResult_t rkBucketsWait(rkBuckets_t buckets) RK_NOEXCEPT;
+/* Waits for the first `tensors` tensors added since the last rkBucketsWait(); the others continue.
+ * Flushes first if one of them is in a bucket that is not full. With bucketBytes 1 each tensor is
+ * a call: for blocks of rows that are multiplied, summed and used one after the other. */
+RK_API rkResult_t rkBucketsWaitFor(rkBuckets_t buckets, size_t tensors) RK_NOEXCEPT;
 /* Adds and waits for all tensors: tensors[i] has counts[i] elements. */
 RK_API rkResult_t rkBucketsAllReduce(rkBuckets_t buckets, size_t tensorCount, void* const* tensors,
                                      const size_t* counts, rkDataType_t type,

@@ -414,6 +414,8 @@ class Member {
   void set_call_options(const rkCallOptions_t& options) {
     check(rkCommSetCallOptions(comm_, &options));
   }
+  // The place in the program that makes the next calls; see rkCommSetCallSite().
+  void set_call_site(const std::string& site) { check(rkCommSetCallSite(comm_, site.c_str())); }
   // Makes calls progress that this thread has started. Does not wait.
   void progress() { check(rkCommProgress(comm_)); }
   // The order requested in rkConfig_t; "" for none.
@@ -610,6 +612,8 @@ class Buckets {
   }
   void flush() { check(rkBucketsFlush(buckets_)); }
   void wait() { check(rkBucketsWait(buckets_)); }
+  // Waits for the first `tensors` tensors added since the last wait().
+  void wait_for(std::size_t tensors) { check(rkBucketsWaitFor(buckets_, tensors)); }
   std::size_t calls() const {
     std::size_t calls = 0;
     check(rkBucketsGetCalls(buckets_, &calls));

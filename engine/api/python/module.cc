@@ -1663,7 +1663,7 @@ PyMethodDef functions[] = {
     F(rkActiveCall), F(rkActiveCreate), F(rkActiveDestroy), F(rkActiveGetRank), F(rkActiveWaitFor),
     F(rkAllReduceQuantised), F(rkAllToAllDisplaced), F(rkBucketsAdd), F(rkBucketsAddUnused), F(rkBucketsAllReduce),
     F(rkBucketsCreate), F(rkBucketsDestroy), F(rkBucketsFlush), F(rkBucketsGetCalls),
-    F(rkBucketsWait), F(rkCommAbort), F(rkCommAgree), F(rkCommCompute), F(rkCommCount),
+    F(rkBucketsWait), F(rkBucketsWaitFor), F(rkCommAbort), F(rkCommAgree), F(rkCommCompute), F(rkCommCount),
     F(rkCommCpu), F(rkCommDestroy), F(rkCommFail), F(rkCommGetAsyncError), F(rkCommGetOrder), F(rkCommModelTime),
     F(rkCommPinThread), F(rkCommPortsInUse), F(rkCommProgress), F(rkCommRevoke), F(rkCommShrink), F(rkCommSplit), F(rkCommUserRank),
     F(rkEpilogueApply), F(rkEpilogueDestroy), F(rkExpertsCombine), F(rkExpertsCreate), F(rkExpertsDestroy),
@@ -1672,6 +1672,7 @@ PyMethodDef functions[] = {
     F(rkRequestWait), F(rkRequestWaitAll), F(rkRequestWaitFor), F(collect), F(create_epilogue),
     F(create_operation), F(create_row_function), F(flight_record), F(group_end), F(group_start),
     F(is_in_group), F(keep), F(make_ranks), F(memory), F(raising), F(register_operators), F(set_options),
+    method("rkCommSetCallSite", wrapped<rkCommSetCallSite, true>),
     method("start_small", wrapped<rkRequestStart, true>),
     method("wait_alone", wrapped<rkRequestWait, true>),
 #define B(name) method(#name, on_bytes<name>)

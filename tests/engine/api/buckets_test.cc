@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <latch>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -75,6 +76,51 @@ TEST(Buckets, HoldTensorsUntilTheNextOneDoesNotFit) {
        }) {
     EXPECT_EQ(calls_of(ranks, sizes, bytes, false), 2 * calls);
     EXPECT_EQ(calls_of(ranks, sizes, bytes, true), 2 * calls);
+  }
+}
+
+// A consumer begins with the first tensors while later ones are under way.
+TEST(Buckets, AreWaitedForInTheOrderOfTheirTensors) {
+  std::latch used(1);
+  expect_ranks_succeed({.ranks = 2}, [&used](Member& me) {
+    std::vector<float> first(4, 1), second(4, 2);
+    Buckets buckets(me, 1);
+    buckets.add(std::span(first)).throw_if_error();
+    EXPECT_EQ(buckets.calls(), 1U) << "a full bucket starts at once";
+    if (me.rank() == 0) {
+      buckets.wait_for(1).throw_if_error();
+      used.wait();
+    }
+    buckets.add(std::span(second)).throw_if_error();
+    buckets.wait_for(1).throw_if_error();
+    if (me.rank() == 1) used.count_down();
+    return buckets.wait();
+  });
+  for (const std::size_t bytes : {std::size_t{1}, 3 * sizeof(float), 4 * sizeof(float)}) {
+    expect_ranks_succeed({.ranks = 2}, [bytes](Member& me) {
+      Buckets buckets(me, bytes);
+      for (int step = 0; step < 2; ++step) {
+        std::vector<std::vector<float>> blocks(9);
+        for (std::size_t i = 0; i < blocks.size(); ++i) {
+          blocks[i].assign(i == 4 ? 5 : 1, static_cast<float>(i));
+          if (i == 7 && me.rank() == 0) {
+            buckets.add_unused(std::span(blocks[i])).throw_if_error();
+          } else {
+            buckets.add(std::span(blocks[i])).throw_if_error();
+          }
+        }
+        expect_refused(buckets.wait_for(10), {"tensors is 10; allowed are up to 9"});
+        for (const std::size_t n : {0, 1, 2, 6, 6, 9}) {
+          buckets.wait_for(n).throw_if_error();
+          for (std::size_t i = 0; i < n; ++i) {
+            EXPECT_EQ(blocks[i].back(), static_cast<float>(i == 7 ? i : 2 * i)) << n;
+          }
+        }
+        buckets.wait().throw_if_error();
+        expect_refused(buckets.wait_for(1), {"tensors is 1; allowed are up to 0"});
+      }
+      return Status();
+    });
   }
 }
 

@@ -62,9 +62,14 @@ class Buckets(NotCopied):
         """Starts the bucket that is not full."""
         _engine.rkBucketsFlush(self._handle)
 
-    def wait(self) -> None:
-        """Flushes, and waits until every tensor added is reduced. Raises the first error."""
+    def wait(self, tensors: int | None = None) -> None:
+        """Flushes, and waits until every tensor added is reduced. Raises the first error. With
+        ``tensors`` waits only for so many, the first ones added since the last complete wait(), and
+        flushes if one of them is in a bucket that is not full. With ``bucket_bytes=1`` each tensor is
+        a call, such as a block of rows that is multiplied, summed and used while others follow."""
         handle = self._handle
+        if tensors is not None:
+            return _engine.rkBucketsWaitFor(handle, whole("tensors", tensors, 0, 2**63 - 1))
         try:
             _engine.rkBucketsWait(handle)
         except Error as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import array
-from types import TracebackType
-from typing import Any, NamedTuple, Sequence, Union
+import os
+import sys
+from types import CodeType, TracebackType
+from typing import Any, Callable, NamedTuple, Sequence, Union
 
 from rankine import _engine
 from rankine._engine import OPERATIONS, TYPES, Buffer
@@ -27,7 +29,7 @@ def make_ranks(
     nodes: Sequence[int] | None = None,
     levels: Sequence[int] | None = None,
     tuned: bool = True,
-    record_times: bool = False,
+    record_times: bool | str = False,
     plan_bytes: int = 0,
     order: str | None = None,
     progress_core: int | None = None,
@@ -36,6 +38,8 @@ def make_ranks(
 ) -> list[int]:
     """The handles of a new communicator with Communicator's options, or the one into which the
     communicator of the handle ``smaller`` grows."""
+    if record_times not in (False, True, "lines"):
+        refuse(f"record_times is {record_times!r}; allowed are False, True and 'lines'")
     nodes_in_c = ints("nodes", nodes)
     if len(nodes_in_c) not in (0, 4 * ranks):
         refuse(f"nodes has {len(nodes_in_c) // 4} numbers; allowed are {ranks}, one per rank")
@@ -50,7 +54,7 @@ def make_ranks(
         nodes_in_c,
         ints("levels", levels),
         int(tuned),
-        int(record_times),
+        int(bool(record_times)),
         whole("plan_bytes", plan_bytes, 0, 2**63 - 1),
         text("order", order),
         -1 if progress_core is None else whole("progress_core", progress_core, 0),
@@ -88,6 +92,20 @@ class PortsInUse(NamedTuple):
     most_received: int
 
 
+class _Site:
+    """The block of a Member.site()."""
+
+    def __init__(self, member: Member, name: str) -> None:
+        self._member, self._name, self._before = member, name, ""
+
+    def __enter__(self) -> None:
+        self._before = self._member._name_site(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        if self._member._comm is not None:
+            self._member._name_site(self._before)
+
+
 class Member(NotCopied, _engine.Rank):
     """A rank of a communicator, made by Communicator.join(), split() or a Team. One thread at a
     time uses it; any thread may use abort(), rank, ranks, cpu and ports_in_use at any time. The
@@ -106,6 +124,7 @@ class Member(NotCopied, _engine.Rank):
         self._rank, self._ranks = _engine.rkCommUserRank(comm), _engine.rkCommCount(comm)
         self._is_alone = is_alone
         self._operations: dict[Operation, int] = {}
+        self._site = ""
 
     def __enter__(self) -> Member:
         return self
@@ -316,14 +335,14 @@ class Member(NotCopied, _engine.Rank):
         if _engine.is_in_group():
             raise Error(Code.invalid_usage, "a group is open; split ranks outside of groups")
         part = _engine.rkCommSplit(self._handle, number, whole("key", key))
-        return None if part is None else Member(part, self._is_alone)
+        return None if part is None else type(self)(part, self._is_alone)
 
     def shrink(self) -> Member:
         """Returns this rank's member of a new communicator of the surviving ranks, in their order,
         also after the end of this one. All survivors call it, not in a group; it waits for each rank
         that is neither lost nor closed, at most for the communicator's timeout. Raises an Error with
         Code.rank_lost if the others have gone on without this rank: let its process end."""
-        return Member(_engine.rkCommShrink(self._handle), self._is_alone)
+        return type(self)(_engine.rkCommShrink(self._handle), self._is_alone)
 
     def grow(self, ranks: int, name: str, **options: Any) -> Member:
         """Returns this rank's member of a new communicator of ``ranks`` ranks, for processes: the
@@ -334,7 +353,8 @@ class Member(NotCopied, _engine.Rank):
         works after it, unless a rank of it is lost (health()): call shrink(), then grow() again."""
         ranks = whole("ranks", ranks, 1)
         is_alone = self._is_alone and options.get("progress_core") is None
-        return Member(make_ranks(self._handle, ranks, name, [self._rank], **options)[0], is_alone)
+        kind = LineMember if options.get("record_times") == "lines" else Member
+        return kind(make_ranks(self._handle, ranks, name, [self._rank], **options)[0], is_alone)
 
     def agree(self, value: int) -> int:
         """Returns the bitwise AND of the surviving ranks' values (0 to 2**32 - 1), the same on all
@@ -381,6 +401,22 @@ class Member(NotCopied, _engine.Rank):
             whole("tag", tag, 0, 2**64 - 1),
             text("order", order),
         )
+
+    def site(self, name: str) -> _Site:
+        """Names the call site of this rank's calls in a block, for reports of errors and, with
+        ``record_times``, for `rankine top`. At most 63 bytes count; a part from split() has separate
+        sites.
+
+            with me.site("attention"):
+                me.all_reduce(x)
+        """
+        return _Site(self, name)
+
+    def _name_site(self, name: str) -> str:
+        """Returns the name before it."""
+        _engine.rkCommSetCallSite(self._handle, text("name", name))
+        before, self._site = self._site, name
+        return before
 
     @property
     def order(self) -> str | None:
@@ -487,3 +523,37 @@ class Member(NotCopied, _engine.Rank):
             lists.append(None if given is None else sizes(places))
         _engine.rkAllToAllDisplaced(data.address, lists[0], result.address, lists[1], table, number, self._handle)
         _engine.keep((data, result))
+
+
+_HERE = os.path.dirname(__file__) + os.sep
+_lines: dict[int, tuple[CodeType, dict[int, bytes]]] = {}  # by the code's id
+
+
+def _line_of_caller() -> bytes:
+    """The file and line that makes a call of this package."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    code, line = frame.f_code, frame.f_lineno
+    lines = (_lines.get(id(code)) or _lines.setdefault(id(code), (code, {})))[1]
+    if line not in lines:
+        lines[line] = f"{os.path.basename(code.co_filename)}:{line}".encode(errors="replace")
+    return lines[line]
+
+
+def _at_line(call: Callable[..., Any]) -> Callable[..., Any]:
+    def at_line(self: Member, *arguments: Any) -> Any:
+        if not self._site:
+            _engine.rkCommSetCallSite(self._handle, _line_of_caller())
+        return call(self, *arguments)
+
+    return at_line
+
+
+class LineMember(Member):
+    """A Member whose calls have their lines as call sites, unless site() names one."""
+
+
+for _call in ("all_reduce", "reduce", "reduce_scatter", "all_gather", "gather", "scatter", "scan", "exscan",
+              "all_to_all", "broadcast", "barrier"):  # fmt: skip
+    setattr(LineMember, f"_{_call}", _at_line(getattr(_engine.Rank, f"_{_call}")))

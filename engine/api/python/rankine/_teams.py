@@ -14,7 +14,7 @@ from typing import Any, Callable, Sequence, TypeVar
 
 from rankine import _engine
 from rankine._errors import Code, Error, refuse, whole
-from rankine._member import Member, make_ranks
+from rankine._member import LineMember, Member, make_ranks
 
 T = TypeVar("T")
 
@@ -36,7 +36,8 @@ class Communicator:
     - ``levels``: sizes of groups of neighbouring ranks, innermost first. None: from ``placement``
       if set, otherwise none.
     - ``tuned``: True: this machine's tuning table, if present, chooses algorithms.
-    - ``record_times``: True: flight records contain times.
+    - ``record_times``: True: flight records contain times, and `rankine top` shows times by call
+      site (Member.site). "lines": calls without a site() have their file and line as site.
     - ``plan_bytes``: the most memory for planning a call, in bytes; 0 is 1 GiB.
     - ``order``: the guarantee for the last bits of sums: "coherent", "repeatable", "by_rank",
       "size_invariant", "group_invariant" or "tp_invariant". None: coherent, except for algorithms
@@ -68,7 +69,7 @@ class Communicator:
         nodes: Sequence[int] | None = None,
         levels: Sequence[int] | None = None,
         tuned: bool = True,
-        record_times: bool = False,
+        record_times: bool | str = False,
         plan_bytes: int = 0,
         order: str | None = None,
         progress_core: int | None = None,
@@ -109,7 +110,7 @@ class Communicator:
         is_alone = len(handles) == 1 and progress_core is None
         self._members: list[Member | None] = [None] * ranks
         for one, handle in zip(self._here, handles):
-            self._members[one] = Member(handle, is_alone)
+            self._members[one] = (LineMember if record_times == "lines" else Member)(handle, is_alone)
         self._lock = threading.Lock()
 
     @property
@@ -211,7 +212,7 @@ class Team:
     - ``nodes``: the memory node of each rank, -1 for any. None: the node of its CPU.
     - ``levels``: sizes of groups of neighbouring ranks, innermost first. None: from the placement.
     - ``tuned``: True: this machine's tuning table, if present, chooses algorithms.
-    - ``record_times``: True: flight records contain times.
+    - ``record_times``: True or "lines": records times, as in Communicator.
     - ``plan_bytes``: the most memory for planning a call, in bytes; 0 is 1 GiB.
     - ``order``: the guarantee for the last bits of sums, as in Communicator.
     - ``progress_core``: the CPU of a thread that makes started calls (rankine.start) progress.
@@ -229,7 +230,7 @@ class Team:
         nodes: Sequence[int] | None = None,
         levels: Sequence[int] | None = None,
         tuned: bool = True,
-        record_times: bool = False,
+        record_times: bool | str = False,
         plan_bytes: int = 0,
         order: str | None = None,
         progress_core: int | None = None,

@@ -108,6 +108,9 @@ TEST(Cxx17, BucketsReduceManyTensors) {
       buckets.add(unused);
     }
     buckets.flush();
+    buckets.wait_for(10);
+    EXPECT_EQ(tensors[9][0], 3);
+    me.set_call_site("the end");
     buckets.wait();
     EXPECT_EQ(buckets.calls(), 1u);
     EXPECT_EQ(tensors[9][9], 3);

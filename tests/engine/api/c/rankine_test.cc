@@ -332,7 +332,8 @@ TEST(C, CallOptionsAreCheckedAndUsed) {
   options = RK_CALL_OPTIONS_INITIALIZER;
   options.timeoutMs = 20;
   ASSERT_EQ(rkCommSetCallOptions(comms[0], &options), rkSuccess);
-  expect_error(rkBarrier(comms[0]), rkTimeout, "rank 1 is in no collective");
+  ASSERT_EQ(rkCommSetCallSite(comms[1], "mlp"), rkSuccess);
+  expect_error(rkBarrier(comms[0]), rkTimeout, "rank 1 is in no collective, at call site mlp");
   rkResult_t health = rkSuccess;
   EXPECT_EQ(rkCommGetAsyncError(comms[1], &health), rkSuccess);
   EXPECT_EQ(health, rkTimeout);
@@ -931,6 +932,8 @@ TEST(C, BucketsReduceManyTensorsInFewCalls) {
     rkCallOptions_t options = RK_CALL_OPTIONS_INITIALIZER;  // for later tensors
     EXPECT_EQ(rkCommSetCallOptions(comm, &options), rkSuccess);
     EXPECT_EQ(rkBucketsFlush(buckets), rkSuccess) << last_error();
+    EXPECT_EQ(rkBucketsWaitFor(buckets, 3), rkSuccess) << last_error();
+    EXPECT_EQ(tensors[2][0], 6);
     EXPECT_EQ(rkBucketsWait(buckets), rkSuccess) << last_error();
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       for (const std::int32_t x : tensors[i]) EXPECT_EQ(x, i == 4 ? 5 : 6) << i;

@@ -442,6 +442,10 @@ def test_buckets(team):
             with pytest.raises(ValueError, match="op is 'mean'; allowed are sum"):
                 buckets.add(tensors[0], "mean")
             buckets.flush()
+            buckets.wait(3)
+            assert (tensors[2] == 10).all()
+            with pytest.raises(ValueError, match="tensors is 8; allowed are up to 7"):
+                buckets.wait(8)
             buckets.wait()
             calls = buckets.calls
             buckets.all_reduce([numpy.ones(3, numpy.int32), numpy.ones(3, numpy.int32)], "max")

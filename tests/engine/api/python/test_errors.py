@@ -536,3 +536,41 @@ def test_calls_let_go_of_the_gil():
     thread.start()
     other.barrier()  # not reached if the first call kept the GIL
     thread.join()
+
+
+@pytest.mark.parametrize("times", [False, True, "lines"])
+def test_errors_name_the_call_site(team, times):
+    def f(me):
+        with me.site("attention" if me.rank == 0 else "mlp"):
+            me.barrier()
+            if me.rank == 1:
+                return ended.wait(20)
+            with pytest.raises(rankine.Error) as named:
+                me.barrier()
+        with pytest.raises(rankine.Error) as unnamed:
+            me.barrier()
+        ended.set()
+        return str(named.value), str(unnamed.value)
+
+    ended = threading.Event()
+    named, _ = team(2, timeout=0.05, record_times=times).run(f)[0]
+    assert "call 2, at call site attention" in named and "rank 1 is in no collective, at call site mlp" in named
+
+    def g(me):
+        me.barrier()
+        if me.rank == 0:
+            with pytest.raises(rankine.Error) as raised:
+                rankine.start(me.all_reduce, numpy.zeros(4)).wait()
+            ended.set()
+            return str(raised.value)
+        ended.wait(20)
+
+    ended = threading.Event()
+    line = g.__code__.co_firstlineno + 4
+    text = team(2, timeout=0.05, record_times=times).run(g)[0]
+    assert (f"at call site test_errors.py:{line}" in text) == (times == "lines"), text
+
+
+def test_record_times_takes_three_values():
+    with pytest.raises(ValueError, match="record_times is 'line'; allowed are False, True and 'lines'"):
+        rankine.Communicator(2, record_times="line")

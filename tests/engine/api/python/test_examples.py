@@ -227,3 +227,14 @@ def test_the_scheduler_lets_answers_go_before_prompts():
     desk.take([5])
     assert [piece[1:] for piece in desk.next()[0]] == [(10, 1, True), (118, 82, True)]
     assert desk.take([6, 7]) == 1 and late.over.is_set() and early.answer() == [5, 6]
+
+
+def test_sums_overlap_with_the_matrix_multiply():
+    """The modelled times are exact: they are those of the engine's simulator, on any machine."""
+    text = run("overlap.py", "--network", "scale_out", "--tokens", "128", "--width", "64", "--gflops", "50", "--blocks", "1", "4",
+               "--timeline", "4").stdout  # fmt: skip
+    rows = [line.split() for line in text.splitlines()[1:3]]
+    assert [row[0] for row in rows] == ["1", "4"] and float(rows[1][1]) < float(rows[0][1])
+    assert text.splitlines()[3] == "same bits"
+    multiply, sums, after = text.splitlines()[-3:]
+    assert "0123" in "".join(dict.fromkeys(multiply)) and sums.startswith("sum") and after.startswith("next layer")
