@@ -1162,8 +1162,8 @@ std::string Algorithm::text_of(const Params& params) const {
 
 CollectiveSpec goal_of(const Algorithm& algorithm, const Params& params, const Schedule& schedule) {
   const Rank root = has_root(algorithm.collective) ? params.root : 0;
-  return {algorithm.collective, params.ranks, schedule.blocks,
-          root,                 params.peer,  algorithm.other_bits.empty()};
+  return {algorithm.collective,        params.ranks, schedule.blocks, root, params.peer,
+          algorithm.other_bits.empty()};
 }
 
 int blocks_per_m(const CollectiveSpec& goal) {

@@ -273,13 +273,14 @@ Schedule gather(const std::shared_ptr<const TorusLines>& lines, Turns turns, int
 
 }  // namespace
 
-Schedule torus_all_gather(const std::vector<int>& dims, const std::vector<Line>& lines,
-                          Turns turns) {
+Schedule torus_all_gather(const std::vector<int>& dims, const std::vector<Line>& lines, Turns turns,
+                          const std::function<Schedule(const Schedule&)>& changed) {
   std::vector<Schedule> parts;
   for (const Line& line : lines) {
     const auto along = std::make_shared<const TorusLines>(dims, line);
     for (int first = 0; first < along->dimensions(); ++first) {
       parts.push_back(gather(along, turns, first));
+      if (changed) parts.back() = changed(parts.back());
     }
   }
   return in_time(side_by_side(std::move(parts)));

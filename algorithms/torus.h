@@ -80,9 +80,10 @@ enum class Turns : unsigned char { rotating, whole, apart };
 
 // One all-gather for every line and first dimension, side by side: block b is split into
 // lines.size() * D parts that follow each other. The turns are those of the reduce-scatter that is
-// its dual: an all-gather takes them from the last to the first.
-Schedule torus_all_gather(const std::vector<int>& dims, const std::vector<Line>& lines,
-                          Turns turns);
+// its dual: an all-gather takes them from the last to the first. `changed` may restate each of the
+// all-gathers, of one block per rank.
+Schedule torus_all_gather(const std::vector<int>& dims, const std::vector<Line>& lines, Turns turns,
+                          const std::function<Schedule(const Schedule&)>& changed = {});
 
 // All-reduces with messages that are sums over the whole vector. `parts`: D, one beginning with
 // each dimension; or 1. Rotating; whole if a line keeps partial sums: a sum over half a line cannot

@@ -1,63 +1,85 @@
-// All-gathers on a ring with one distance per round, up and down. Then the search for plans of the
-// latency form, and the crosses.
+// All-gathers on a ring with one distance per round, up and down, and the crosses.
 
 #include "algorithms/trivance.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <compare>
 #include <cstddef>
-#include <cstdlib>
+#include <limits>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "algorithms/run_sums.h"
 #include "algorithms/schedule/rotation_symmetric.h"
 
 namespace rankine {
 
 struct TwoWayRound {
   int distance;
-  IndexList up, down;  // the blocks that rank 0 sends that far
+  IndexList up, down;     // the blocks that rank 0 sends that far
+  bool half_way = false;  // the first of `up` goes half way round, and `down` could bring it
+  double had = 1;         // a rank's blocks before the round
 };
+using TwoWayRounds = std::vector<TwoWayRound>;
 
-inline Schedule two_way_all_gather(int n, std::vector<TwoWayRound> rounds) {
+inline Schedule two_way_all_gather(int n, TwoWayRounds rounds) {
   const int s = static_cast<int>(rounds.size());
   const auto part = [rounds = std::move(rounds)](int k, Send send) {
-    const auto& [distance, up, down] = at(rounds, k);
+    const auto& [distance, up, down, half_way, had] = at(rounds, k);
     if (!up.empty()) send(0, distance, BlockSet{up}, copy);
     if (!down.empty()) send(0, -distance, BlockSet{down}, copy);
   };
   return rotation_symmetric({n, n, s, part}, Moves::with_rank);
 }
 
-// The load of the busiest links in all rounds, on a torus of `dimensions` such lines that take
-// turns: blocks of the line times the blocks that a rank has along the other dimensions.
-inline double load_of(const std::vector<TwoWayRound>& rounds, int dimensions) {
-  double load = 0, had = 1;
-  for (const auto& [distance, up, down] : rounds) {
-    const double has = had + up.size() + down.size();
-    for (int before = 0; before < dimensions; ++before) {
-      load += distance * std::max(up.size(), down.size()) * std::pow(has, before) *
-              std::pow(had, dimensions - 1 - before);
+// The load of the busiest links in all rounds of a torus of such lines (by size), in the turns of
+// torus.h: blocks of the line times the blocks that a rank has along the other dimensions.
+inline double load_of(const std::vector<int>& dims, const std::map<int, TwoWayRounds>& lines) {
+  const int dimensions = static_cast<int>(dims.size());
+  const auto rounds_of = [&](int d) -> const TwoWayRounds& { return lines.at(at(dims, d)); };
+  int most = 0;
+  for (const auto& [n, rounds] : lines) most = std::max(most, static_cast<int>(rounds.size()));
+  // Rounds of a line before its turn k; shorter lines begin later.
+  const auto done = [&](int d, int k) { return k + static_cast<int>(rounds_of(d).size()) - most; };
+  const auto held = [&](int d, int k) {
+    const TwoWayRounds& rounds = rounds_of(d);
+    const int before = std::max(0, done(d, k));
+    return before < static_cast<int>(rounds.size()) ? at(rounds, before).had : at(dims, d);
+  };
+  double load = 0;
+  for (int turn = 0; turn < most * dimensions; ++turn) {
+    const int k = turn / dimensions, nth = turn % dimensions;
+    double busiest = 0;
+    for (int first = 0; first < dimensions; ++first) {  // the collectives side by side
+      const int d = (first - nth + dimensions) % dimensions, n = at(dims, d);
+      if (done(d, k) < 0) continue;
+      double others = 1;
+      for (int e = 0; e < dimensions; ++e) {
+        const bool earlier = (first - e + dimensions) % dimensions < nth;
+        if (e != d) others *= held(e, earlier ? k + 1 : k);
+      }
+      const auto& [distance, up, down, half_way, had] = at(rounds_of(d), done(d, k));
+      const double moved = half_way ? std::floor(others / 2) : 0;
+      const double above = up.size() * others - moved, below = down.size() * others + moved;
+      // A message half way round goes both ways.
+      const double one = 2 * distance == n ? (above + below) / 2 : std::max(above, below);
+      busiest = std::max(busiest, std::min(distance, n - distance) * one);
     }
-    had = has;
+    load += busiest;
   }
   return load;
 }
 
 namespace {
 
-std::vector<TwoWayRound> by_thirds(int n) {
+TwoWayRounds by_thirds(int n) {
   const int h = n / 2;
   std::vector<bool> got(static_cast<std::size_t>(2 * h) + 1, false);  // by way + h
   const auto has = [&](int way) { return way >= -h && way <= h && at(got, way + h); };
   at(got, h) = true;
-  std::vector<TwoWayRound> rounds;
+  TwoWayRounds rounds;
   for (const int d : trivance_thirds(n)) {
     TwoWayRound round{d, {}, {}};
     std::vector<int> reached;
@@ -68,6 +90,8 @@ std::vector<TwoWayRound> by_thirds(int n) {
       round.up.append({-way, 1, 1});
     }
     std::reverse(reached.begin(), reached.end());
+    // In a ring of two, one wire leads to the same rank as the other.
+    round.half_way = n > 2 && !reached.empty() && 2 * reached.back() == n;
     for (const int on : reached) {  // mirrored
       if (2 * on != n) round.down.append({on - d, 1, 1});
       at(got, h + on) = at(got, h - on) = true;
@@ -77,10 +101,10 @@ std::vector<TwoWayRound> by_thirds(int n) {
   return rounds;
 }
 
-std::vector<TwoWayRound> by_powers(int n) {
+TwoWayRounds by_powers(int n) {
   const int s = ceil_log3(n);
   int up = 0, down = 0;  // distances so far; the remaining distances have smaller digits
-  std::vector<TwoWayRound> rounds;
+  TwoWayRounds rounds;
   for (int d = power_of_three(s - 1); static_cast<int>(rounds.size()) < s; d /= 3) {
     const int digit = (n - 1) / d % 3;
     const int more_up = digit == 2 || (digit == 1 && up <= down) ? 1 : 0;
@@ -108,194 +132,86 @@ std::vector<int> trivance_thirds(int n) {
   return out;
 }
 
+namespace {
+
+// The rounds of the lines of each size, by the rules with the least load; on a ring by thirds.
+std::map<int, TwoWayRounds> lightest_lines(const std::vector<int>& dims) {
+  const std::set<int> sizes(dims.begin(), dims.end());
+  std::map<int, TwoWayRounds> lines, lightest;
+  double least = std::numeric_limits<double>::infinity();
+  for (unsigned powers = 0; powers < (dims.size() == 1 ? 1U : 1U << sizes.size()); ++powers) {
+    unsigned bit = 1;
+    for (const int n : sizes) {
+      lines[n] = (powers & bit) != 0 ? by_powers(n) : by_thirds(n);
+      double had = 1;
+      for (TwoWayRound& round : lines[n]) {
+        round.had = had;
+        had += round.up.size() + round.down.size();
+      }
+      bit <<= 1;
+    }
+    const double load = load_of(dims, lines);
+    if (load >= least) continue;
+    least = load;
+    lightest = lines;
+  }
+  return lightest;
+}
+
+// The all-gather on a torus with, of the blocks that go half way round a line, the second half
+// brought by the neighbour above. `shared`: by dimension, true for lines with such blocks.
+Schedule shared_half_way(const Schedule& gathered, const std::vector<bool>& shared) {
+  const RotationSymmetric& all = *symmetry_of(gathered);
+  const auto round = [part = all.part(), rotation = all.rotation(), shared,
+                      torus = Torus(all.rotation().dims())](int k, Send send) {
+    std::vector<Transfer> stated;  // rank 0's up, then down
+    for_each_transfer(part, k, [&](const Transfer& t) { stated.push_back(t); });
+    if (stated.empty()) return;
+    const Rank to = stated.front().to.front();
+    const auto line = rotation.dimension_between(0, to);
+    const int d = static_cast<int>(line), size = torus.size(d);
+    IndexList kept, half_way;
+    stated.front().what.list.for_each([&](Block b) {
+      const int way = wrapped(torus.coordinate(to, d) - torus.coordinate(b, d), size);
+      (shared[line] && 2 * way == size ? half_way : kept).append(b);
+    });
+    const std::vector<int> tied = half_way.to_vector();
+    IndexList above;
+    for (std::size_t i = 0; i < tied.size(); ++i) {
+      (2 * i < tied.size() ? kept : above).append(tied[i]);
+    }
+    if (!above.empty()) {
+      stated.front().what = stated.front().where = {kept};
+      const Rank sender = rotation.rotated(to, to);
+      const Rank back = rotation.back(sender);
+      const Rank down = rotation.rotated(to, back);
+      if (stated.size() < 2) stated.push_back({0, down, {}, {}, copy});
+      stated[1].what.list.append(rotation.rotated(above, back));
+      stated[1].where = stated[1].what;
+    }
+    for (Transfer& t : stated) send.exactly(std::move(t));
+  };
+  const int n = gathered.ranks;
+  return rotation_symmetric({n, gathered.blocks, gathered.rounds, round}, all.rotation());
+}
+
+}  // namespace
+
 Schedule trivance_line(int n, int dimensions) {
-  std::vector<TwoWayRound> rounds = by_thirds(n), powers = by_powers(n);
-  if (load_of(powers, dimensions) < load_of(rounds, dimensions)) rounds = std::move(powers);
-  return two_way_all_gather(n, std::move(rounds));
+  const std::vector<int> dims(static_cast<std::size_t>(dimensions), n);
+  return two_way_all_gather(n, lightest_lines(dims).at(n));
+}
+
+Schedule trivance_all_gather(const std::vector<int>& dims) {
+  const auto lines = lightest_lines(dims);
+  std::vector<bool> shared;
+  for (const int n : dims) shared.push_back(n > 1 && lines.at(n).back().half_way);
+  return torus_all_gather(dims, {[&](int n) { return two_way_all_gather(n, lines.at(n)); }},
+                          Turns::rotating,
+                          [&](const Schedule& part) { return shared_half_way(part, shared); });
 }
 
 Schedule trivance_powers_line(int n) { return two_way_all_gather(n, by_powers(n)); }
-
-// The rounds that a plan by sums over runs (run_sums.h) can have.
-
-// One or two messages, and every rank's runs after them.
-struct RunMove {
-  std::vector<RunMessage> round;
-  Runs after;
-};
-
-// The contents that a message can carry: one run.
-inline constexpr std::array<RunParts, 6> kRuns = {{{true, true, true},
-                                                   {true, true, false},
-                                                   {false, true, true},
-                                                   {true, false, false},
-                                                   {false, false, true},
-                                                   {false, true, false}}};
-
-// visit(RunMove&&) for the possible rounds from `runs`. `any`: all of them. Otherwise each side is
-// lengthened by a run that reaches as far as its sender's does (a shorter one never brings more
-// from as near); or both messages come from one side, with all partial vectors of the senders. The
-// latter reach every split of the powers of three (a split's ternary digits give the side), and
-// from one of those the last round reaches any n.
-template <class Visit>
-void for_each_run_move(Runs runs, bool any, const Visit& visit) {
-  const auto lengthened = [runs](RunMove move, bool left, RunParts parts) {
-    move.round.push_back(left ? message_from_left(runs, move.after, parts)
-                              : message_from_right(runs, move.after, parts));
-    (left ? move.after.left : move.after.right) += runs.length(parts);
-    return move;
-  };
-  const RunMove none{{}, runs};
-  for (const RunParts first : kRuns) {
-    if (runs.length(first) == 0) continue;
-    for (const bool left : {true, false}) {
-      if (any) visit(lengthened(none, left, first));
-    }
-    for (const RunParts second : kRuns) {
-      if (runs.length(second) == 0) continue;
-      if (any || (first.left && second.right)) {
-        visit(lengthened(lengthened(none, true, first), false, second));
-      }
-      for (const bool left : {true, false}) {
-        if (!any && !(first.all() && second.all())) continue;
-        visit(lengthened(lengthened(none, left, first), left, second));
-      }
-    }
-  }
-}
-
-// The search for a plan by sums over runs: the ways from the start to states of runs, and their
-// costs.
-
-// The cost of a plan, summed over the rounds: first the load of the busiest link plus the links
-// that the farthest message crosses, in half vectors (the form is for small vectors, for which the
-// way counts as much as the load); then the load; then the messages that need a separate sum.
-struct RunCost {
-  int load_and_way = 0, load = 0, sums = 0;
-  auto operator<=>(const RunCost&) const = default;
-  RunCost operator+(RunCost b) const {
-    return {load_and_way + b.load_and_way, load + b.load, sums + b.sums};
-  }
-};
-
-// The cost of a round of n ranks in which every rank sends these messages.
-RunCost cost_of(int n, const std::vector<RunMessage>& round, Runs theirs);
-
-// True if the last round can begin with those runs.
-bool can_end(Runs runs, int n);
-
-// The cheapest way to a state from which n can be reached.
-struct RunWay {
-  RunCost cost;
-  Runs before;                    // the state it comes from
-  std::vector<RunMessage> round;  // the round that leads here
-};
-using RunWays = std::map<Runs, RunWay>;  // to states after a number of rounds
-
-// Keeps the states that the next round starts from: up to some 4,000 ranks all of them, beyond that
-// those that may become the cheapest, and `always`.
-void keep_cheapest(RunWays& ways, int n, Runs always);
-
-namespace {
-
-// A plan for a million ranks would have a hundred million states.
-constexpr std::size_t kMostStates = std::size_t{1} << 14;
-
-// A lower bound of the cost of the remaining rounds, if `total` of n ranks are known. Learning of
-// one more rank crosses one link, at best two ways at once: this is the load for each missing rank,
-// and the farther of two messages reaches half of them.
-RunCost still_to_come(int n, int total) { return {2 * (n - total), n - total, 0}; }
-
-}  // namespace
-
-RunCost cost_of(int n, const std::vector<RunMessage>& round, Runs theirs) {
-  // Half vectors on every link up and down.
-  int up = 0, down = 0, farthest = 0, sums = 0;
-  for (const RunMessage& message : round) {
-    const int way = wrapped(message.distance, n), hops = std::min(way, n - way);
-    farthest = std::max(farthest, hops);
-    // A message that goes half way round goes both ways, one half of it each.
-    up += 2 * way == n ? hops : 2 * way < n ? 2 * hops : 0;
-    down += 2 * way == n ? hops : 2 * way > n ? 2 * hops : 0;
-    sums += theirs.length(message.parts) < theirs.total() ? 1 : 0;
-  }
-  const int load = std::max(up, down);
-  return {load + 2 * farthest, load, sums};
-}
-
-bool can_end(Runs runs, int n) {
-  const int missing = n - runs.total();
-  for (const RunParts first : kRuns) {
-    const int length = runs.length(first);
-    if (length == 0) continue;
-    if (length == missing) return true;
-    for (const RunParts second : kRuns) {
-      if (runs.length(second) > 0 && length + runs.length(second) == missing) return true;
-    }
-  }
-  return false;
-}
-
-void keep_cheapest(RunWays& ways, int n, Runs always) {
-  if (ways.size() <= kMostStates) return;
-  const auto least_of = [n](const RunWays::value_type& way) {
-    return std::pair(way.second.cost + still_to_come(n, way.first.total()), way.first);
-  };
-  std::vector<std::pair<RunCost, Runs>> least;
-  for (const auto& way : ways) least.push_back(least_of(way));
-  const auto last = least.begin() + static_cast<std::ptrdiff_t>(kMostStates - 1);
-  std::nth_element(least.begin(), last, least.end());
-  std::erase_if(ways,
-                [&](const auto& way) { return *last < least_of(way) && way.first != always; });
-}
-
-namespace {
-
-// Up to this number of ranks all moves are tried in every round; beyond, only in the last one.
-constexpr int kAllTried = 81;
-
-}  // namespace
-
-RunPlan trivance_plan(int n) {
-  const int s = ceil_log3(n);
-  // From this split of a power of three a last round always completes the plan.
-  const int thirds = power_of_three(s - 1), left = std::max(0, (n - thirds - 1) % thirds);
-  std::vector<RunWays> ways = {{{Runs{}, RunWay{}}}};
-  for (int k = 0; k < s; ++k) {
-    RunWays next;
-    // Every later round can at most triple the number of ranks known.
-    const int least = (n - 1) / power_of_three(s - 1 - k) + 1;
-    for (const auto& [runs, way] : ways.back()) {
-      const auto take = [&, &runs = runs, &way = way](RunMove&& move) {
-        if (move.after.total() < least || move.after.total() > n) return;
-        if (k + 2 == s && !can_end(move.after, n)) return;
-        const RunCost cost = way.cost + cost_of(n, move.round, runs);
-        const auto [there, first] = next.try_emplace(move.after);
-        if (!first && !(cost < there->second.cost)) return;
-        there->second = {cost, runs, std::move(move.round)};
-      };
-      for_each_run_move(runs, k + 1 == s || n <= kAllTried, take);
-    }
-    const int all = power_of_three(k + 1);
-    keep_cheapest(next, n, {left % all, all - 1 - left % all});
-    ways.push_back(std::move(next));
-  }
-  // Among equals, the plan with the most equal sides.
-  const auto rank = [](const auto& way) {
-    return std::pair(way.second.cost, std::abs(way.first.left - way.first.right));
-  };
-  Runs at =
-      std::min_element(ways.back().begin(), ways.back().end(), [&](const auto& a, const auto& b) {
-        return rank(a) < rank(b);
-      })->first;
-  RunPlan plan(static_cast<std::size_t>(s));
-  for (std::size_t k = plan.size(); k-- > 0;) {
-    RunWay& way = ways[k + 1].at(at);
-    plan[k] = std::move(way.round);
-    at = way.before;
-  }
-  return plan;
-}
 
 namespace {
 

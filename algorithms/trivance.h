@@ -22,14 +22,17 @@ namespace rankine {
 std::vector<int> trivance_thirds(int n);
 
 // The all-gather of a line (the reduce-scatter is its dual), on a torus with `dimensions` such
-// lines. It takes the rule with the smaller load on the busiest links there:
+// lines. It takes the rule with the smaller load on the busiest links there, and on a torus with
+// unequal sizes the best rule for each size:
 //
 //   thirds  A block has reached the ranks at a way from it that is a sum of the distances so far,
 //           each forward, back or left out. In every round it goes to the ranks that one more
 //           such step reaches and that lack it, as many up as down: of n - 1 blocks
-//           ceil((n - 1) / 2) either way. (If n is even, the block that goes half way round goes
-//           up.) If two ways bring a block, the one from the block's own side does. On a ring the
-//           load is never higher.
+//           ceil((n - 1) / 2) either way. If two ways bring a block, the one from the block's own
+//           side does. If n is even, one block goes half way round: up on a ring, where the load is
+//           never higher. On a torus that is one block per rank along the other lines, and both
+//           neighbours have it before the last round: half of the blocks come from either (4 x 4:
+//           a link carries 8 blocks instead of 11, where the bound is 7.5).
 //   powers  A block travels down to -down and up to +up, n - 1 = up + down, at distances 3^k. The
 //           ternary digits of both are 0 and 1, so that every rank on the way receives it once: a
 //           digit 2 of n - 1 goes to both, a digit 1 to the one that is behind. It sends more at
@@ -37,10 +40,7 @@ std::vector<int> trivance_thirds(int n);
 Schedule trivance_line(int n, int dimensions = 1);
 Schedule trivance_powers_line(int n);  // by powers always, which is nearer to the paper
 
-inline Schedule trivance_all_gather(const std::vector<int>& dims) {
-  const auto line = [d = static_cast<int>(dims.size())](int n) { return trivance_line(n, d); };
-  return torus_all_gather(dims, {line}, Turns::rotating);
-}
+Schedule trivance_all_gather(const std::vector<int>& dims);
 inline Schedule trivance_reduce_scatter(const std::vector<int>& dims) {
   return dual(trivance_all_gather(dims));
 }

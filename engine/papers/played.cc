@@ -611,6 +611,9 @@ Fabric stretched(Fabric fabric, std::uint64_t modelled, std::uint64_t real) {
   for (Rational* per_byte : {&fabric.link.beta, &fabric.between.beta, &fabric.gamma}) {
     *per_byte = *per_byte * times;
   }
+  for (OddLink& odd : fabric.odd) {
+    if (odd.beta) odd.beta = *odd.beta * times;
+  }
   return fabric;
 }
 

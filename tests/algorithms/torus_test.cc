@@ -10,6 +10,7 @@
 #include "algorithms/bruck.h"
 #include "algorithms/catalogue.h"
 #include "algorithms/exchange.h"
+#include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
 #include "algorithms/torus_rings.h"
 #include "algorithms/trivance.h"
@@ -285,6 +286,36 @@ TEST(Trivance, BothRulesSendEveryBlockOnceOnTori) {
   EXPECT_EQ(first(16, 1), 5);
   EXPECT_EQ(first(16, 3), 9);
   EXPECT_EQ(first(32, 2), 11);
+}
+
+// The blocks that the busiest link carries, of D per rank: on 4 x 4 the bound is 7.5 (15 / 2).
+TEST(Trivance, BlocksThatGoHalfWayRoundComeFromBothSidesOnTori) {
+  const std::pair<Dims, int> loads[] = {
+      {{16, 16}, 179}, {{4, 8}, 24},    {{8, 8, 4, 4}, 656}, {{4, 4}, 8}, {{8, 8}, 40},
+      {{9, 9}, 48},    {{4, 4, 4}, 32}, {{10, 10}, 58},      {{4}, 2},    {{4, 4, 4, 4}, 128}};
+  for (const auto& [dims, expected] : loads) {
+    const Schedule s = trivance_all_gather(dims);
+    const Torus torus(dims);
+    int load = 0;
+    for (int k = 0; k < s.rounds; ++k) {
+      std::map<std::pair<int, bool>, int> sides;  // rank 0's load by dimension and direction
+      for_each_transfer(symmetry_of(s)->part(), k, [&](const Transfer& t) {
+        ASSERT_EQ(t.from.front(), 0);
+        for (int d = 0; d < torus.dimensions(); ++d) {
+          const int way = torus.coordinate(t.to.front(), d), back = torus.size(d) - way;
+          if (way > 0) sides[{d, way <= back}] += std::min(way, back) * t.what.list.size();
+        }
+      });
+      int most = 0;
+      for (const auto& [side, carried] : sides) most = std::max(most, carried);
+      load += most;
+    }
+    EXPECT_EQ(load, expected) << dims_text(dims);
+    if (s.ranks <= 256) {
+      EXPECT_EQ(failure(s, {Collective::all_gather, s.ranks, s.blocks, 0, 0}), "")
+          << dims_text(dims);
+    }
+  }
 }
 
 // Algorithm 1 of the paper: each rank sends all that it has to both sides, at distance 3^k.

@@ -98,6 +98,13 @@ class Judge {
         ->set_sharing_policy(s4u::Link::SharingPolicy::SHARED);
   }
 
+  // Every half flows at the full rate of a message: no two messages share the link.
+  s4u::Link* own_link(s4u::NetZone* zone, int pair) const {
+    return zone->create_link("own" + std::to_string(pair), network_.bandwidth)
+        ->set_latency(0)
+        ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE);
+  }
+
   void build() {
     s4u::NetZone* zone = s4u::create_full_zone("ranks");
     for (int r = 0; r < ranks_; ++r) {
@@ -115,8 +122,7 @@ class Judge {
       downs_.push_back(link(zone, "down" + std::to_string(i)));
     }
     for (int i = 0; is_tree() && i < ranks_ * ranks_; ++i) {
-      own_.push_back(near(i / ranks_, i % ranks_) ? link(zone, "own" + std::to_string(i))
-                                                  : nullptr);
+      own_.push_back(near(i / ranks_, i % ranks_) ? own_link(zone, i) : nullptr);
     }
     for (int from = 0; from < ranks_; ++from) {
       for (int to = 0; to < ranks_; ++to) {

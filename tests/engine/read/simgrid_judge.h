@@ -11,7 +11,7 @@ namespace rankine {
 // Either ranks on a grid of these sizes, the last dimension varying fastest, with one wire per
 // direction between neighbours. Routes are minimal, the first dimension first; if both ways round
 // are equally long, half of the message takes each. Or leaves of `leaf` ranks below spines: a
-// private link to any rank of the leaf, else two hops over the spine with the number of the
+// private link for each message inside a leaf, else two hops over the spine with the number of the
 // destination modulo the spines. A message waits alpha + hops * alpha_hop, then flows. Times in
 // seconds.
 struct JudgedNetwork {

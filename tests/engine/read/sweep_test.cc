@@ -149,7 +149,7 @@ TEST_P(TorusSweep, IsProvedAndStatedTruthfully) {
   const int ports = 2 * static_cast<int>(dims.size());
   const bool has_crosses =
       dims.size() == 1 || (equal && dims.size() < 4 && dims.front() % (ports + 1) == 0);
-  EXPECT_EQ(results.size(), 30u + (has_cycles ? 3u : 0u) + (has_crosses ? 4u : 0u));
+  EXPECT_EQ(results.size(), 33u + (has_cycles ? 3u : 0u) + (has_crosses ? 4u : 0u));
   for (const SweepResult& result : results) {
     EXPECT_TRUE(on_tori(result));
     EXPECT_EQ(result.failure, "") << result.name();
