@@ -413,18 +413,18 @@ void experts(benchmark::State& state) {
       };
       const auto by_messages = [&] {
         exchange_counts();
-        for (const auto& counts : {pairs, back}) {
+        for (const bool returns : {false, true}) {
+          const auto& counts = returns ? back : pairs;
+          const std::span<BFloat16> out_of(returns ? there : sent), into(returns ? sent : there);
           me.group([&] {
               std::size_t from = 0, to = 0;
               for (std::size_t q = 0; q < n; ++q) {
                 const std::size_t goes = counts[self * n + q], comes = counts[q * n + self];
                 if (q != self && goes > 0) {
-                  me.send(std::span(sent).subspan(from, goes), static_cast<Rank>(q))
-                      .throw_if_error();
+                  me.send(out_of.subspan(from, goes), static_cast<Rank>(q)).throw_if_error();
                 }
                 if (q != self && comes > 0) {
-                  me.recv(std::span(there).subspan(to, comes), static_cast<Rank>(q))
-                      .throw_if_error();
+                  me.recv(into.subspan(to, comes), static_cast<Rank>(q)).throw_if_error();
                 }
                 from += goes;
                 to += comes;

@@ -67,13 +67,13 @@ struct C {
   rkRequest_t request = nullptr;
 };
 
-struct Form {
+struct CallForm {
   std::string_view name;
   std::string_view text;
   void (*run)(int calls);
 };
 
-constexpr Form kForms[] = {
+constexpr CallForm kCallForms[] = {
     {"cxx", "C++, one rank",
      [](int calls) {
        const Cxx x(1);
@@ -141,7 +141,7 @@ constexpr Form kForms[] = {
 };
 
 // The instructions of a run; 0: there is no callgrind.
-std::int64_t counted(const std::string& program, const Form& form, int calls) {
+std::int64_t counted(const std::string& program, const CallForm& form, int calls) {
   const std::string command = "valgrind --tool=callgrind --callgrind-out-file=/dev/null '" +
                               program + "' " + std::string(form.name) + " " +
                               std::to_string(calls) + " 2>&1";
@@ -156,7 +156,7 @@ std::int64_t counted(const std::string& program, const Form& form, int calls) {
   return count;
 }
 
-double nanoseconds(const Form& form) {
+double nanoseconds(const CallForm& form) {
   const auto time = [&](int calls) {
     const auto begin = std::chrono::steady_clock::now();
     form.run(calls);
@@ -170,7 +170,7 @@ double nanoseconds(const Form& form) {
 
 int show(const std::string& program) {
   std::printf("%-14s %12s %8s\n", "form", "instructions", "ns");
-  for (const Form& form : kForms) {
+  for (const CallForm& form : kCallForms) {
     constexpr int kFew = 100, kMany = 1'100;
     const std::int64_t few = counted(program, form, kFew);
     const std::int64_t many = few == 0 ? 0 : counted(program, form, kMany);
@@ -186,7 +186,7 @@ int show(const std::string& program) {
 
 int main(int argc, char** argv) {
   if (argc == 1) return rankine::show(argv[0]);
-  for (const rankine::Form& form : rankine::kForms) {
+  for (const rankine::CallForm& form : rankine::kCallForms) {
     if (argc == 3 && form.name == argv[1]) return form.run(std::atoi(argv[2])), 0;
   }
   std::fprintf(stderr, "FORM is %s; allowed are the forms of the table, which no argument prints\n",
