@@ -21,8 +21,6 @@
 namespace rankine {
 namespace {
 
-using enum Collective;
-
 constexpr std::size_t kPart = 4096;        // bytes of an input that are added up at once
 constexpr std::int64_t kLookNs = 500'000;  // between looks for lost ranks
 
@@ -30,13 +28,19 @@ bool is_by_ranks(Order order) { return order <= Order::size_invariant; }
 
 // The places of blocks, in blocks from the beginning of a buffer, for natural block b.
 int place_in_input(Collective c, Block b, int ranks) {
-  return c == all_to_all ? b % ranks : c == all_gather || c == gather ? 0 : b;
+  return c == Collective::all_to_all                              ? b % ranks
+         : c == Collective::all_gather || c == Collective::gather ? 0
+                                                                  : b;
 }
 int place_in_output(Collective c, Block b, int ranks) {
-  return c == all_to_all ? b / ranks : c == reduce_scatter || c == scatter ? 0 : b;
+  return c == Collective::all_to_all                                   ? b / ranks
+         : c == Collective::reduce_scatter || c == Collective::scatter ? 0
+                                                                       : b;
 }
 
-bool is_from_root(Collective c) { return c == broadcast || c == scatter || c == send_recv; }
+bool is_from_root(Collective c) {
+  return c == Collective::broadcast || c == Collective::scatter || c == Collective::send_recv;
+}
 // The number of blocks of an input, where there is one.
 int input_blocks(Collective c, int ranks) {
   return place_in_input(c, natural_blocks(c, ranks) - 1, ranks) + 1;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t kRefused = kAny;  // as the room of a rank
-constexpr std::size_t kMost = std::numeric_limits<std::int32_t>::max();
+constexpr std::size_t kMostNumber = std::numeric_limits<std::int32_t>::max();
 // Bytes that a process stages in a turn, of tokens or results.
 constexpr std::size_t kStaged = std::size_t{4} << 20;
 
@@ -36,9 +36,9 @@ Status check_options(const ExpertsOptions& options, int ranks) {
   if (options.choices < 1) {
     return not_allowed("choices", std::to_string(options.choices), "1 and more");
   }
-  if (options.row_elements < 1 || options.row_elements > kMost) {
+  if (options.row_elements < 1 || options.row_elements > kMostNumber) {
     return not_allowed("row_elements", std::to_string(options.row_elements),
-                       "1 to " + std::to_string(kMost));
+                       "1 to " + std::to_string(kMostNumber));
   }
   for (const auto& [name, type] :
        {std::pair("type", options.type),
@@ -70,7 +70,7 @@ Experts::Experts(Member& me, const ExpertsOptions& options)
       here_(experts_ / ranks_),
       choices_(static_cast<std::size_t>(options.choices)),
       row_bytes_(options.row_elements * size_of(options.type)),
-      turn_tokens_(kMost),
+      turn_tokens_(kMostNumber),
       stages_(me.state_->shared->processes != nullptr),
       fingerprint_(0),
       starts_(experts_),
@@ -117,7 +117,7 @@ Status Experts::check(std::string_view name, const Buffer& buffer, DataType type
 
 Status Experts::check_dispatch(const Buffer& tokens, std::span<const std::int32_t> indices,
                                const Buffer& rows) const {
-  if (indices.size() % choices_ != 0 || indices.size() > kMost) {
+  if (indices.size() % choices_ != 0 || indices.size() > kMostNumber) {
     return invalid_argument("indices has " + std::to_string(indices.size()) +
                             " elements; allowed are multiples of " + std::to_string(choices_) +
                             ", the experts per token, below 2^31");

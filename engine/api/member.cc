@@ -416,12 +416,12 @@ Result<std::string> Member::plan_of(const Call& call) {
       call.options.order ? call.options.order : state_->shared->order;
   std::string others;
   for (const Plan::FurtherForm& form : cached.plan.further_forms) {
-    others += (others.empty() ? ", by trials also " : " or ") + std::string(name_of(form.form)) + " (" + form.algorithm + ")";
+    others += (others.empty() ? ", by trials also " : " or ") + std::string(name_of(form.form)) +
+              " (" + form.algorithm + ")";
   }
   return std::string(cached.algorithm) +
          (cached.parameters.empty() ? "" : ", " + cached.parameters) + ", " +
-         std::string(name_of(cached.plan.transport)) + " transport" +
-         others +
+         std::string(name_of(cached.plan.transport)) + " transport" + others +
          (order ? ", order " + std::string(name_of(*order)) : "");
 }
 

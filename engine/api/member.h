@@ -263,8 +263,8 @@ class Member : public TypedCalls<Member, Status> {
   // options and a free rank, before or after; rank and more_ranks stay empty here. Members and new
   // processes wait for each other at most for options.timeout. A new process' create() succeeds
   // only when all members have the new communicator.
-  // Threads: no name. The first rank makes the communicator; new threads join it through
-  // communicator().join() of the new member.
+  // Without a name, among threads of one process: the first rank makes the communicator; new
+  // threads join it through communicator().join() of the new member.
   //
   // This communicator stays as it is, and independent of the new one. A failure has one code on
   // all members. rank_lost with the end of this communicator (health()): a member is lost, or came

@@ -217,7 +217,8 @@ Status MemberState::adopt(const CachedPlan& cached) {
     }
   }
   if (uses_boards(cached.plan)) run.boards = shared->boards;
-  if (!cached.plan.further_forms.empty() && run.trials == nullptr) run.trials = std::make_unique<FormTrials>();
+  if (!cached.plan.further_forms.empty() && run.trials == nullptr)
+    run.trials = std::make_unique<FormTrials>();
   if (plan.scratch_bytes > scratch_bytes) {
     // No other rank reads this rank's scratch between calls, so it may move.
     const std::size_t bytes = std::max(plan.scratch_bytes, 2 * scratch_bytes);

@@ -345,8 +345,9 @@ Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m,
   const auto trials =
       trial_class_of(request.algorithm->collective, ranks, m, request.buffers, request.costs);
   // An exchange of few bytes takes less time than a choice.
-  if (!trials || (m <= kMostJoined && is_exchange(compiled.plan)) || request.staged || request.transport || network != nullptr || wire != nullptr ||
-      compiled.in_f32 || compiled.plan.stages) {
+  if (!trials || (m <= kMostJoined && is_exchange(compiled.plan)) || request.staged ||
+      request.transport || network != nullptr || wire != nullptr || compiled.in_f32 ||
+      compiled.plan.stages) {
     return {};
   }
   const Form first = form_of(compiled.plan);
@@ -360,8 +361,10 @@ Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m,
     other.transport = form == Form::posts ? Transport::board : Transport::direct;
     other.pushes = other.stores = form >= Form::stores;
     other.costs.split_copies_min_bytes = other.stores ? kCacheLine : m + 1;
-    other.costs.stream_min_total_bytes = form == Form::streams ? 0 : std::numeric_limits<std::size_t>::max();
-    if (form == Form::stores) other.costs.claim_copy_min_bytes = other.costs.plain_push_max_bytes = m + 1;
+    other.costs.stream_min_total_bytes =
+        form == Form::streams ? 0 : std::numeric_limits<std::size_t>::max();
+    if (form == Form::stores)
+      other.costs.claim_copy_min_bytes = other.costs.plain_push_max_bytes = m + 1;
     // The sum by rank; other sums have other bits.
     other.bracket = Bracket::flat;
     auto second = compile(other);
@@ -421,12 +424,14 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   const bool lends = processes != nullptr && processes->have_payloads() && key.shared_payloads();
   request.transport = forced.transport;
   if (options.transport) request.transport = *options.transport;
+  const std::size_t part =
+      call.collective == Collective::broadcast ? m : m / static_cast<std::size_t>(ranks);
   // In place, an all-to-all copies its inputs first, so staging costs no copy more.
   request.reaches = processes != nullptr && processes->private_access().enforced() && !lends &&
                     network == nullptr && wire == nullptr && ports == 0 &&
                     call.user_op == nullptr &&
                     request.transport.value_or(Transport::direct) == Transport::direct &&
-                    m / static_cast<std::size_t>(ranks) >= costs.private_min_bytes &&
+                    part >= costs.private_min_bytes &&
                     !(call.collective == Collective::all_to_all && key.in_place());
   request.staged = processes != nullptr && !lends && !request.reaches;
   // Repeatable calls ignore this machine's measurements. Tuning tables were measured on vectors

@@ -310,11 +310,9 @@ Result<std::unique_ptr<Member>> Member::grow(const CommunicatorOptions& options)
         "grow: rank or more_ranks is set; allowed is neither: members keep "
         "their ranks");
   }
-  if (options.name.empty() != (shared.processes == nullptr)) {
-    return invalid_argument("grow: name is '" + std::string(options.name) + "'; allowed is " +
-                            (options.name.empty() ? "the name under which the new processes call "
-                                                    "create()"
-                                                  : "none, because the ranks are threads"));
+  if (options.name.empty() && shared.processes != nullptr) {
+    return invalid_argument(
+        "grow: name is ''; allowed is the name under which the new processes call create()");
   }
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // this rank is counted as a member
   s.finish();
@@ -347,14 +345,14 @@ Result<std::unique_ptr<Member>> Member::grow(const CommunicatorOptions& options)
   }
   if ((begun->value & 1) == 0) return rank_control.reason();
 
-  const std::uint32_t step = begun->step;
+  const std::uint64_t step = begun->step;
   bool gave_up = false;
   const auto make = [&]() -> CommunicatorShared::Made {
     CommunicatorOptions mine = options;
     std::vector<Rank> more;
-    if (shared.processes == nullptr) return create_shared(mine);
-    for (const Rank r : shared.processes->here()) {
-      if (r != rank()) more.push_back(r);
+    if (options.name.empty()) return create_shared(mine);
+    for (const Rank r : members) {
+      if (r != rank() && !shared.is_elsewhere(r)) more.push_back(r);
     }
     mine.rank = rank();
     mine.more_ranks = more;
@@ -397,7 +395,7 @@ Result<std::unique_ptr<Member>> Member::grow(const CommunicatorOptions& options)
     if (made != nullptr) made->communicator().abort(failed);
     return failed;
   }
-  if (shared.processes != nullptr) made->state_->shared->processes->admit();
+  if (!options.name.empty()) made->state_->shared->processes->admit();
   static_cast<void>(made->pin_thread());
   return made;
 }

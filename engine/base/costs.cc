@@ -71,8 +71,8 @@ constexpr CostField kFields[] = {
     {"trial_max_bytes", "", bytes, &Costs::trial_max_bytes, 0, std::size_t{64} << 20,
      "the largest such call of two threads, for N threads divided by (N - 1)^2; 0: no trials"},
     {"private_min_bytes", "", bytes, &Costs::private_min_bytes, 1, kMostBytes,
-     "the smallest vector, divided by the ranks, that processes read and write in each other's "
-     "private memory, if the kernel lets them; smaller ones are staged"},
+     "the smallest vector of a broadcast, and part of a rank in other vectors, that processes read "
+     "and write in each other's private memory, if the kernel lets them; smaller ones are staged"},
     RANKINE_FIELD(push_max_ranks, push_ranks, ranks, 1, kAnyCount,
                   "the largest number of ranks for which the rank that adds up a part of an "
                   "all-reduce stores it in all outputs"),
@@ -162,7 +162,7 @@ Costs staged_costs(Costs costs) {
 
 Costs private_costs(Costs costs) {
   costs.copy_local_first_min_bytes = kMostBytes;
-  costs.split_copies_min_bytes = costs.private_min_bytes;
+  costs.split_copies_min_bytes = std::max<std::size_t>(1, costs.private_min_bytes / 4);
   costs.stage_apart_min_bytes = costs.stage_in_place_min_bytes = kMostBytes;
   return costs;
 }

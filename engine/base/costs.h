@@ -55,7 +55,7 @@ struct Costs {
   std::size_t trial_max_bytes = std::size_t{64} << 20;
 
   // Access to other processes' private memory (engine/api/plans.cc).
-  std::size_t private_min_bytes = std::size_t{64} << 10;
+  std::size_t private_min_bytes = std::size_t{128} << 10;
 
   // The form on the direct transport (the passes of engine/compile).
   RANKINE_COST(push_max_ranks, push_ranks, 4);

@@ -279,7 +279,8 @@ Plan with_forms(std::vector<Plan> plans, std::size_t trial_class, std::size_t by
     rank.operands.clear();
   }
   const bool sends = std::ranges::any_of(plans, [](const Plan& plan) {
-    return std::ranges::any_of(plan.rank, [](const RankPlan& rank) { return !rank.traffic.empty(); });
+    return std::ranges::any_of(plan.rank,
+                               [](const RankPlan& rank) { return !rank.traffic.empty(); });
   });
   for (Plan& plan : plans) {
     const Form form = form_of(plan);

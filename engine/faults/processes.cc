@@ -420,6 +420,7 @@ constexpr Growth kGrowths[] = {
 }  // namespace
 
 void inject_grow(const FaultCase& test, Dice& dice, const CollectiveCase&, Tally& tally) {
+  static constexpr Codes kNoCodes;
   const auto kind = static_cast<std::size_t>(dice.below(static_cast<int>(std::size(kGrowths))));
   const Growth& growth = kGrowths[kind];
   const int members = test.ranks - 1, delay_us = dice.below(3'000), end_us = dice.below(3'000);
@@ -439,7 +440,10 @@ void inject_grow(const FaultCase& test, Dice& dice, const CollectiveCase&, Tally
   const auto judge_attempt = [&](Result<std::unique_ptr<Member>> made, bool is_first, Rank rank,
                                  std::int64_t begin_ns) {
     Judge& judge = fixture_of_all->judge();
-    const Codes documented = is_first ? growth.documented : Codes();
+    // The new rank may come to members that have just given up, several times.
+    const Codes& documented = rank == members ? judge.promise().documented
+                              : is_first      ? growth.documented
+                                              : kNoCodes;
     const std::string who = "rank " + std::to_string(rank) + ", " + std::string(growth.what) +
                             (is_first ? "" : ", second attempt");
     if (!made.ok() && !documented.has(made.status().code())) {
@@ -460,7 +464,8 @@ void inject_grow(const FaultCase& test, Dice& dice, const CollectiveCase&, Tally
     sleep_ns(delay_us * 1'000);
     die_soon(rank);
     if (growth.comes_late) wait_for([&] { return fixture_of_all->arrived() == members; });
-    for (const bool is_first : {true, false}) {
+    for (int attempt = 1; attempt <= 50; ++attempt) {
+      const bool is_first = attempt == 1;
       CommunicatorOptions options = options_of_attempt(is_first);
       if (!growth.someone_dies) options.timeout = kLong;
       options.rank = is_first && kind == kWrongRank ? 0 : rank;

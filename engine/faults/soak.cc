@@ -144,9 +144,9 @@ struct Broken : std::runtime_error {
 }
 
 // One process of the soak.
-class Worker {
+class SoakWorker {
  public:
-  Worker(const SoakOptions& options, const std::string& name, Page& page, int place, int life)
+  SoakWorker(const SoakOptions& options, const std::string& name, Page& page, int place, int life)
       : options_(options),
         name_(name),
         page_(page),
@@ -250,7 +250,7 @@ class Worker {
     page_.small[static_cast<std::size_t>(phase_)].add(took_ns);
     if (words[2] != phase_) return end_phase(static_cast<int>(words[2]));
     Dice dice(options_.seed + static_cast<std::uint64_t>(turn_));
-    if (dice.one_in(600)) strike(dice);
+    if (dice.one_in(options_.turns)) strike(dice);
     if (Status status = make_a_call(dice); !status.ok()) return status;
     if (dice.one_in(8)) {
       if (Status status = pass_round(dice); !status.ok()) return status;
@@ -338,6 +338,7 @@ class Worker {
         why.code() == Code::rank_lost || why.code() == Code::aborted || why.code() == Code::timeout;
     if (!is_known) broken("a call", why);
     if (why.code() == Code::timeout) page_.note(stalls);
+    Status last;
     for (int i = 0; i < kAttempts; ++i) {
       const std::int64_t begin_ns = now_ns();
       if (!me_->communicator().health().ok()) {
@@ -358,23 +359,24 @@ class Worker {
         return;
       }
       page_.note(failed_grows);
-      const Code code = larger.status().code();
-      if (code != Code::rank_lost && code != Code::timeout && code != Code::invalid_argument) {
-        broken("grow()", larger.status());
-      }
+      last = larger.status();
+      const Code code = last.code();
+      if (code != Code::rank_lost && code != Code::timeout && code != Code::invalid_argument) break;
     }
-    throw Broken("the communicator has not grown in " + std::to_string(kAttempts) + " attempts");
+    broken("the communicator does not grow", last);
   }
 
+  // At the end of a phase.
   void count() {
     const Holdings held = Holdings::now();
-    page_.counts[static_cast<std::size_t>(phase_)] = {
-        .blocks = blocks_alive(),
-        .mapped_bytes = mapped_bytes.load(),
-        .descriptors = static_cast<std::int64_t>(held.descriptors),
-        .threads = static_cast<std::int64_t>(held.threads),
-        .shared_mappings = static_cast<std::int64_t>(held.shared_mappings),
-        .address_space = static_cast<std::int64_t>(held.address_space)};
+    const SoakCounts counts{.blocks = blocks_alive(),
+                            .mapped_bytes = mapped_bytes.load(),
+                            .descriptors = static_cast<std::int64_t>(held.descriptors),
+                            .threads = static_cast<std::int64_t>(held.threads),
+                            .shared_mappings = static_cast<std::int64_t>(held.shared_mappings),
+                            .address_space = static_cast<std::int64_t>(held.address_space)};
+    // An early end leaves phases out.
+    for (int p = phase_; p < *next_phase_; ++p) page_.counts[static_cast<std::size_t>(p)] = counts;
   }
 
   const SoakOptions& options_;
@@ -390,7 +392,7 @@ class Worker {
   std::optional<int> next_phase_;  // when all ranks have ended this one
 };
 
-int run_worker(Worker worker, Rank rank, Page::Place& place) {
+int run_worker(SoakWorker worker, Rank rank, Page::Place& place) {
   const rlimit no_core{};
   setrlimit(RLIMIT_CORE, &no_core);
   set_warning_sink([](std::string_view, std::string_view) {});
@@ -516,8 +518,9 @@ Result<SoakReport> soak(const SoakOptions& options) {
     done = 0;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       Page::Place& place = page.places[i];
-      const auto status = lives[i] == 0 ? std::nullopt : ranks[i].wait({});
-      if (lives[i] > 0 && status == 0) ++done;
+      std::optional<int> status;
+      if (lives[i] > 0) status = ranks[i].wait({});
+      if (status && *status == 0) ++done;
       if (lives[i] > 0 && (!status || *status == 0)) continue;
       if (status && !place.may_die.load()) {
         report.broken.push_back("process " + std::to_string(i) + " ended with " +
@@ -528,7 +531,7 @@ Result<SoakReport> soak(const SoakOptions& options) {
       place.may_die.store(false);
       place.is_new.store(rank < 0);
       ranks[i] = ChildProcess([&, life = lives[i]] {
-        return run_worker(Worker(options, name, page, static_cast<int>(i), life), rank, place);
+        return run_worker(SoakWorker(options, name, page, static_cast<int>(i), life), rank, place);
       });
       if (!ranks[i].runs()) return refused("fork");
       ++lives[i];

@@ -63,6 +63,7 @@ struct SoakOptions {
   int ranks = 4;
   double seconds = 1200;  // with the warm-up, a tenth
   std::uint64_t seed = 1;
+  int turns = 600;         // from one kill or revocation to the next, on average
   bool other_load = true;  // a process per core that computes half of the time
   // Called about every tenth of a second; false ends the run early, with the counts so far.
   std::function<bool(double seconds, const SoakReport& so_far)> progress{};

@@ -250,7 +250,7 @@ constexpr Fault kFaults[] = {
             "the name belongs to another file; then a second attempt succeeds",
      .documented = {Code::rank_lost, Code::timeout, Code::mismatch, Code::invalid_argument,
                     Code::system},
-     .grain = ranks, .applies = is_all_reduce, .processes_only = true, .play = inject_grow},
+     .grain = collective, .processes_only = true, .play = inject_grow},
 };
 // clang-format on
 

@@ -1,6 +1,7 @@
 // A call in one piece, for plans in which two ranks post their inputs to each other and add up, or
-// join both (Plan::exchanges). It does what walk() does with such ops, with addresses that are found once for
-// all calls with the same buffers. Between the two halves, at kPosted, walk() can take over.
+// join both (Plan::exchanges). It does what walk() does with such ops, with addresses that are
+// found once for all calls with the same buffers. Between the two halves, at kPosted, walk() can
+// take over.
 #pragma once
 
 #include <algorithm>

@@ -108,14 +108,14 @@ class FlightRecorder {
     std::unique_ptr<AllTimes> own_times;
 
    private:
-    void begin_time(std::uint64_t number, std::uint64_t fingerprint) noexcept {
+    [[gnu::noinline]] void begin_time(std::uint64_t number, std::uint64_t fingerprint) noexcept {
       Times& one = (*times)[number % kCalls];
       const std::int64_t now = now_ns();
       one.end_ns.store(0, std::memory_order_relaxed);
       one.begin_ns.store(now, std::memory_order_relaxed);
       if (calls != nullptr) calls->begin(call_site, fingerprint, now);
     }
-    void end_time(std::uint64_t number) noexcept {
+    [[gnu::noinline]] void end_time(std::uint64_t number) noexcept {
       const std::int64_t now = now_ns();
       (*times)[number % kCalls].end_ns.store(now, std::memory_order_relaxed);
       if (calls == nullptr) return;

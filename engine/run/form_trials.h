@@ -79,32 +79,36 @@ struct alignas(kCacheLine) FormTimes {
   alignas(kCacheLine) Atomic<std::uint32_t> took_ns[2][kForms]{};
 };
 
-// Numbers of calls. Trials of large calls are short, because programs make few of them.
+// Numbers of calls. A form's calls in a trial: some bring lines to where the form leaves them; then
+// come some stretches, and the mean time of a stretch counts. In short calls ranks may run ahead by
+// many calls; long ones are few in a program.
 struct TrialPace {
-  std::uint32_t settle;  // of a form, untimed: they bring lines to where the form leaves them
-  std::uint32_t timed;   // of a form
-  std::uint32_t watch;   // from one look at the usual time to the next; a power of two
+  std::uint32_t settle, stretches, calls;  // `calls`: of a stretch
+  std::uint32_t watch;  // from one look at the usual time to the next; a power of two
   // From trial to trial. Trials are frequent at first and after a change, and rare later: the
   // slower forms cost time.
   std::uint32_t least, most;
 
-  constexpr std::uint32_t of_form() const { return settle + timed; }
+  constexpr std::uint32_t timed() const { return stretches * calls; }
+  constexpr std::uint32_t of_form() const { return settle + timed(); }
   // The call in which all ranks conclude, counted from 1.
   constexpr std::uint32_t concludes(int forms) const {
     return static_cast<std::uint32_t>(forms) * of_form() + 1;
   }
 };
+inline constexpr TrialPace kTrialPaces[] = {
+    {2, 3, 16, 512, 512, 16384}, {2, 3, 3, 128, 128, 4096}, {1, 2, 1, 8, 24, 512}};
+static_assert(std::ranges::all_of(kTrialPaces, [](const TrialPace& pace) {
+  return pace.concludes(kForms) <= pace.least && pace.timed() < pace.watch;
+}));
+constexpr const TrialPace& trial_pace(std::size_t of) {
+  const std::size_t bytes = kTrialLeastBytes << of % kTrialSizes;
+  return kTrialPaces[bytes <= 8192 ? 0 : bytes <= std::size_t{256} << 10 ? 1 : 2];
+}
 
 // One rank's part in the trials. Used by the rank's thread only.
 class FormTrials {
  public:
-  using Pace = TrialPace;
-  static constexpr Pace kShort{2, 5, 128, 64, 4096}, kLong{1, 2, 8, 24, 512};
-  static_assert(kShort.concludes(kForms) <= kShort.least && kLong.concludes(kForms) <= kLong.least);
-  static constexpr Pace pace_of(std::size_t of) {
-    return kTrialLeastBytes << of % kTrialSizes <= std::size_t{256} << 10 ? kShort : kLong;
-  }
-
   // The rank's call with that number begins, at the time now_ns(). A second time, it changes
   // nothing. `mine`: what this rank publishes. True: the ranks exchange figures. Then the rank
   // calls publish(exchange()), once; when exchange() has come from all, it calls conclude().
@@ -112,20 +116,13 @@ class FormTrials {
   bool begin_call(const TrialOf& of, std::uint64_t number, FormTimes& mine, const Now& now_ns,
                   const Publish& publish) noexcept {
     Trial& trial = trials_[of.trial_class];
-    const Pace pace = pace_of(of.trial_class);
-    if (number == begun_) return trial.exchanges(pace);
+    if (number == begun_) return trial.exchanges;
     begun_ = number;
-    const std::uint32_t last = trial.slot(pace);
-    if (++trial.call > trial.between) {
-      begin_trial(trial, of, pace);
-    } else if (last < pace.timed) {
-      time(trial, last, pace, now_ns());
-    }
-    if (trial.slot(pace) < pace.timed) {
-      trial.begun_ns = now_ns();
-      trial.of = of;
-    }
-    if (!trial.exchanges(pace)) return false;
+    trial.exchanges = false;
+    if (++trial.call < trial.next) [[likely]]
+      return false;
+    const Pace& pace = trial_pace(of.trial_class);
+    if (!go_on(trial, of, pace, now_ns)) return false;
     exchange_ = mine.exchanges.load(std::memory_order_relaxed) + 1;
     for (std::size_t form = 0; form < kForms; ++form)
       mine.took_ns[exchange_ & 1][form].store(trial.took[form], std::memory_order_relaxed);
@@ -148,10 +145,11 @@ class FormTrials {
       }
     }
     if (trial.call == trial.concludes) {
-      end_trial(trial, took, pace_of(of.trial_class));
+      end_trial(trial, took, trial_pace(of.trial_class));
     } else {
       watch(trial, took[index(trial.form)]);
     }
+    trial.next = trial.call + 1;
     return {trial.took, trial.form};
   }
 
@@ -159,7 +157,7 @@ class FormTrials {
   Form form(const TrialOf& of) const noexcept {
     const Trial& trial = trials_[of.trial_class];
     return trial.call < trial.concludes
-               ? tried(trial, (trial.call - 1) / pace_of(of.trial_class).of_form())
+               ? tried(trial, (trial.call - 1) / trial_pace(of.trial_class).of_form())
                : trial.form;
   }
 
@@ -175,31 +173,32 @@ class FormTrials {
   // A call takes about as long as it takes to move this many bytes, and its data.
   static constexpr double kCallBytes = 4096;
 
+  using Pace = TrialPace;
   struct Trial {
-    std::uint32_t call = 0;        // since the last trial began, from 1
-    std::uint32_t between = 0;     // the calls from trial to trial; 0: no call yet
-    std::uint32_t pause = 0;       // `between`, without a rival
-    std::uint32_t concludes = 0;   // the call that ends the trial; 0: none yet
-    Form form = Form::posts;       // in force, outside trials
-    std::optional<Form> rival{};   // won the last trial by little
-    std::uint8_t tried = 0;        // 1 << each form of the trial
-    bool is_surprised = false;     // the usual time has changed
-    float usual_ns = 0;            // 0: unknown
+    std::uint32_t call = 0;       // since the last trial began, from 1
+    std::uint32_t next = 0;       // the next call that is timed, or ends a stretch, or exchanges
+    std::uint32_t between = 0;    // the calls from trial to trial; 0: no call yet
+    std::uint32_t pause = 0;      // `between`, without a rival
+    std::uint32_t concludes = 0;  // the call that ends the trial; 0: none yet
+    Form form = Form::posts;      // in force, outside trials
+    std::optional<Form> rival{};  // won the last trial by little
+    std::uint8_t tried = 0;       // 1 << each form of the trial
+    bool exchanges = false;       // the last call exchanges figures
+    bool is_surprised = false;    // the usual time has changed
+    bool lacks_form = false;      // a call of the stretch took another form
+    float usual_ns = 0;           // 0: unknown
     float change = kChange;
-    TrialOf of;                    // the last timed call
-    std::int64_t begun_ns = 0;     // its beginning
-    std::array<std::uint32_t, kShort.timed> ns{};
+    std::int64_t begun_ns = 0;          // of the stretch
+    double work = 0;                    // of the stretch, in bytes
+    std::array<std::uint32_t, 3> ns{};  // of stretches
     std::array<std::uint32_t, kForms> took{};
-
-    // The number of this call among `timed` timed ones; a larger number: it is not timed.
-    std::uint32_t slot(const Pace& pace) const noexcept {
-      if (call < concludes) return (call - 1) % pace.of_form() - pace.settle;
-      return (call - concludes) % pace.watch - (pace.watch - pace.timed);
-    }
-    bool exchanges(const Pace& pace) const noexcept {
-      return call >= concludes && (call - concludes) % pace.watch == 0;
-    }
   };
+
+  // The position of the trial's call among a form's timed calls; a larger number: not timed.
+  static std::uint32_t position(const Trial& trial, const Pace& pace) noexcept {
+    if (trial.call < trial.concludes) return (trial.call - 1) % pace.of_form() - pace.settle;
+    return (trial.call - trial.concludes) % pace.watch - (pace.watch - pace.timed());
+  }
 
   static constexpr std::size_t index(Form form) { return static_cast<std::size_t>(form); }
   static constexpr std::uint8_t bit(Form form) { return std::uint8_t(1U << index(form)); }
@@ -210,6 +209,39 @@ class FormTrials {
     unsigned others = trial.tried & ~bit(trial.form);
     while (--i > 0) others &= others - 1;
     return static_cast<Form>(std::countr_zero(others));
+  }
+
+  // The call trial.next begins. True: the ranks exchange figures.
+  template <class Now>
+  [[gnu::noinline]] bool go_on(Trial& trial, const TrialOf& of, const Pace& pace,
+                               const Now& now_ns) noexcept {
+    --trial.call;
+    const std::uint32_t last = position(trial, pace);
+    const bool was_timed = trial.call > 0 && last < pace.timed();
+    const Form last_form = form(of);
+    ++trial.call;
+    std::int64_t now = 0;
+    if (trial.call > trial.between) {
+      begin_trial(trial, of, pace);
+    } else if (was_timed && (last + 1) % pace.calls == 0) {
+      time(trial, of, last_form, last / pace.calls, pace, now = now_ns());
+    }
+    const std::uint32_t position_now = position(trial, pace);
+    const bool is_timed = position_now < pace.timed();
+    if (is_timed && position_now % pace.calls == 0) {
+      trial.begun_ns = now != 0 ? now : now_ns();
+      trial.work = 0;
+      trial.lacks_form = false;
+    }
+    trial.work += of.bytes + kCallBytes;
+    trial.lacks_form |= trial.call < trial.concludes && !of.has(form(of));
+    trial.exchanges =
+        trial.call >= trial.concludes && (trial.call - trial.concludes) % pace.watch == 0;
+    // Outside a trial: until the timed calls before the next look.
+    trial.next = trial.call + 1;
+    if (trial.call > trial.concludes && !is_timed)
+      trial.next = std::min(trial.call - position_now, trial.between + 1);
+    return trial.exchanges;
   }
 
   void begin_trial(Trial& trial, const TrialOf& of, const Pace& pace) noexcept {
@@ -232,7 +264,7 @@ class FormTrials {
 
   // A class of the same kind and similar size that has made calls.
   const Trial* neighbour(std::size_t of) const noexcept {
-    for (const std::size_t distance : {1, 2}) {
+    for (const std::size_t distance : {1U, 2U}) {
       for (const std::size_t other : {of - distance, of + distance}) {
         if (other < kTrialClasses && other / kTrialSizes == of / kTrialSizes &&
             trials_[other].between != 0)
@@ -242,29 +274,24 @@ class FormTrials {
     return nullptr;
   }
 
-  // The last call, timed as number `slot`, has ended.
-  static void time(Trial& trial, std::uint32_t slot, const Pace& pace, std::int64_t now) noexcept {
-    const std::uint32_t last = trial.call - 1;
-    const Form form =
-        last < trial.concludes ? tried(trial, (last - 1) / pace.of_form()) : trial.form;
-    const double greatest =
-        static_cast<double>(kTrialLeastBytes << trial.of.trial_class % kTrialSizes);
-    const double ns = static_cast<double>(now - trial.begun_ns) * (greatest + kCallBytes) /
-                      (static_cast<double>(trial.of.bytes) + kCallBytes);
-    const bool lacks_form = last < trial.concludes && !trial.of.has(form);
-    trial.ns[slot] =
-        static_cast<std::uint32_t>(lacks_form ? kMostNs : std::clamp(ns, 1.0, kMostNs));
-    if (slot + 1 < pace.timed) return;
-    std::array<std::uint32_t, kShort.timed> sorted = trial.ns;
-    const auto median = sorted.begin() + (pace.timed - 1) / 2;
-    std::nth_element(sorted.begin(), median, sorted.begin() + pace.timed);
+  // The stretch with that number has ended.
+  static void time(Trial& trial, const TrialOf& of, Form form, std::uint32_t stretch,
+                   const Pace& pace, std::int64_t now) noexcept {
+    const double greatest = static_cast<double>(kTrialLeastBytes << of.trial_class % kTrialSizes);
+    const double ns =
+        static_cast<double>(now - trial.begun_ns) * (greatest + kCallBytes) / trial.work;
+    trial.ns[stretch] =
+        static_cast<std::uint32_t>(trial.lacks_form ? kMostNs : std::clamp(ns, 1.0, kMostNs));
+    if (stretch + 1 < pace.stretches) return;
+    std::array<std::uint32_t, 3> sorted = trial.ns;
+    const auto median = sorted.begin() + (pace.stretches - 1) / 2;
+    std::nth_element(sorted.begin(), median, sorted.begin() + pace.stretches);
     trial.took[index(form)] = *median;
   }
 
   static void end_trial(Trial& trial, const std::array<double, kForms>& took,
                         const Pace& pace) noexcept {
     const double now = std::max(1.0, took[index(trial.form)]);
-    if (getenv("DBG")) fprintf(stderr,"trial class %d call %u form %d took %g %g %g %g %g rival %d surprised %d\n",trial.of.trial_class%20,trial.call,(int)trial.form,took[0],took[1],took[2],took[3],took[4],trial.rival?(int)*trial.rival:-1,trial.is_surprised); //DBG
     Form best = trial.form;
     double others = 0;  // their times, in calls
     for (std::size_t form = 0; form < kForms; ++form) {
@@ -285,8 +312,7 @@ class FormTrials {
       // Forms that take several times as long are tried as many times less often.
       const double most = pace.most * std::clamp(others / 2, 1.0, kMostSlower);
       trial.pause = std::min(2 * trial.pause, static_cast<std::uint32_t>(most));
-      if (trial.is_surprised)
-        trial.change = std::min(trial.change * kChange, kMostChange);
+      if (trial.is_surprised) trial.change = std::min(trial.change * kChange, kMostChange);
     }
     trial.is_surprised = false;
     trial.usual_ns = static_cast<float>(took[index(trial.form)]);
@@ -296,9 +322,7 @@ class FormTrials {
   static void watch(Trial& trial, double ns) noexcept {
     const auto now = static_cast<float>(ns);
     if (trial.usual_ns == 0) trial.usual_ns = now;
-    trial.is_surprised =
-        now > trial.change * trial.usual_ns || trial.change * now < trial.usual_ns;
-    if (getenv("DBG") && trial.is_surprised) fprintf(stderr,"surprise class %d %g -> %g\n",trial.of.trial_class%20,trial.usual_ns,now); //DBG
+    trial.is_surprised = now > trial.change * trial.usual_ns || trial.change * now < trial.usual_ns;
     if (trial.is_surprised) trial.between = trial.call;  // the next call begins a trial
   }
 

@@ -127,7 +127,7 @@ struct Plan {
   bool stages = false;     // some op has kStages
   bool reaches = false;    // some op is OpCode::reach
   bool exchanges = false;  // is_exchange(): calls are made in one piece (exchange.h)
-  TrialOf trials;  // of a plan with OpCode::choose
+  TrialOf trials;          // of a plan with OpCode::choose
   struct FurtherForm {
     Form form = Form::posts;
     Transport transport = Transport::direct;

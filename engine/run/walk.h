@@ -400,7 +400,7 @@ bool reach(const Op& op, const Operand* operands, const Plan& plan, RankState& s
       std::byte* const there =
           state.memory_of(operands[i].rank, operands[i].memory) + operands[i].offset + begin;
       const int error = processes.write(operands[i].rank, there, to + begin, bytes);
-      if (error != 0) return cannot_reach("write", operands[i], op.bytes, error, state);
+      if (error != 0) return cannot_reach("copy its data to", operands[i], op.bytes, error, state);
     }
   }
   publish_progress(op, state);
@@ -443,9 +443,8 @@ WaitTarget exchange_of(Rank rank, const RankState& state) noexcept {
       }
     }
     RankControl& rank_control = *state.waiter.rank_control;
-    const FormFigures mine =
-        state.trials->conclude(plan.trials, plan.ranks,
-                               [&](Rank r) -> FormTimes& { return rank_control.form_times(r); });
+    const FormFigures mine = state.trials->conclude(
+        plan.trials, plan.ranks, [&](Rank r) -> FormTimes& { return rank_control.form_times(r); });
     rank_control.slow_waits(state.waiter.rank).trials[plan.trials.trial_class].store(mine);
   }
   const Op& begins = op[static_cast<std::size_t>(state.trials->form(plan.trials))];

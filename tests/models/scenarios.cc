@@ -890,12 +890,12 @@ void trials(Explorer& x, bool steps) {
         now += kTimes[r][second ? 1 : 0] * (second ? slower : 1);
       }
     };
-    begin_calls(FormTrials::kShort.concludes(2) - 1, 1);
+    begin_calls(trial_pace(3).concludes(2) - 1, 1);
     ++state.waiter.call;
     x.require(steps && r == 1 ? step_through(plan, state) : interpret(plan, state),
               "a call failed");
     x.require(state.trials->form(plan.trials) == Form::reads, "not the figures of both");
-    if (r == 0) begin_calls(FormTrials::kShort.least, 4);
+    if (r == 0) begin_calls(trial_pace(3).least, 4);
   };
   x.run({[&] { rank(0); }, [&] { rank(1); }});
 }

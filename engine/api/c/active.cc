@@ -30,10 +30,10 @@ struct ActiveHandle {
 using BorrowedActive = Borrowed<ActiveHandle>;
 
 constexpr std::array kByNumber = {Collective::all_reduce, Collective::broadcast,
-                                     Collective::all_gather, Collective::reduce_scatter,
-                                     Collective::all_to_all, Collective::reduce,
-                                     Collective::gather,     Collective::scatter,
-                                     Collective::scan,       Collective::exscan};
+                                  Collective::all_gather, Collective::reduce_scatter,
+                                  Collective::all_to_all, Collective::reduce,
+                                  Collective::gather,     Collective::scatter,
+                                  Collective::scan,       Collective::exscan};
 static_assert(kByNumber.size() == rkCollExscan + 1);
 
 }  // namespace
@@ -84,14 +84,13 @@ rkResult_t rkActiveCall(rkActive_t active, rkCollective_t collective, const void
     const BorrowedActive handle(active, BorrowedActive::As::caller);
     if (ranks == nullptr) return is_null("ranks");
     if (rankCount == nullptr) return is_null("rankCount");
-    auto contributors =
-        handle->active.call({.collective = row(kByNumber, "collective", collective),
-                             .in = in,
-                             .out = out,
-                             .count = count,
-                             .type = row(kTypes, "type", type),
-                             .op = row(kOps, "op", op),
-                             .root = root});
+    auto contributors = handle->active.call({.collective = row(kByNumber, "collective", collective),
+                                             .in = in,
+                                             .out = out,
+                                             .count = count,
+                                             .type = row(kTypes, "type", type),
+                                             .op = row(kOps, "op", op),
+                                             .root = root});
     if (!contributors.ok()) return contributors.status();
     handle->contributors = std::move(*contributors);
     *ranks = handle->contributors.data();

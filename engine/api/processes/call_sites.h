@@ -76,9 +76,11 @@ struct FoundCallSites {
   std::vector<CallSiteReader> files;
   std::vector<std::string> names;    // of all files that were seen, for error texts
   std::vector<std::int32_t> others;  // processes of other users, which cannot be read
-  std::vector<std::int32_t>
-      without_times;  // processes in a communicator of that name, without records
+  // Processes that have come to a communicator of that name and have no records; not the process
+  // that has made its shared file, because /proc does not name the file there.
+  std::vector<std::int32_t> without_times;
 };
+
 // Finds the files of communicators with that name among all processes that this user may read, or
 // the files of one process if `target` is its number. Error: that process cannot be read, or does
 // not exist. `folder`: /proc, or a folder like it for tests.

@@ -273,6 +273,7 @@ void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes,
 
 void copy_bytes_spread(void* const* dsts, int n_dsts, const void* src, std::size_t bytes,
                        bool streaming) noexcept {
+  if (n_dsts == 0) return;  // an op that copies a place to itself
   static const SpreadKernel spread = find_spread(DataType::u8, ReduceOp::bor, best_isa());
   spread(dsts, n_dsts, &src, 1, bytes, 0, streaming);
 }

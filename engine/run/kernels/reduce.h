@@ -129,7 +129,7 @@ inline void copy_bytes(void* dst, const void* src, std::size_t bytes,
 // costs.claim_copy_min_bytes bytes on and if the processor can (string_copy.h).
 void copy_bytes_claiming(void* dst, const void* src, std::size_t bytes,
                          const Costs& costs = {}) noexcept;
-// To n_dsts >= 1 destinations in one pass; around the caches or not, as SpreadKernel.
+// To n_dsts >= 0 destinations in one pass; around the caches or not, as SpreadKernel.
 void copy_bytes_spread(void* const* dsts, int n_dsts, const void* src, std::size_t bytes,
                        bool streaming) noexcept;
 

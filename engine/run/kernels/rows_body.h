@@ -340,7 +340,7 @@ struct Packed {
           all = magnitude > all ? magnitude : all;
         });
     using Four = Vec<std::int32_t, 16>;
-    constexpr std::size_t kFours = sizeof(most) / sizeof(Four);
+    constexpr std::size_t kFours = 2 * kWidth / sizeof(Four);
     Four parts[kFours];
     __builtin_memcpy(parts, most, sizeof(most));
     for (std::size_t i = 1; i < kFours; ++i) {

@@ -458,6 +458,16 @@ TYPED_TEST(QuantisedSums, StayWithinTheirBoundWithEqualBits) {
   }
 }
 
+// Two ranks with peaks of 1, then of 0. Mutations: a bound without the roundings of f32, or without
+// the steps of f16 near zero.
+TEST(QuantisedSum, BoundsTheErrorByStepsAndRoundings) {
+  const double half = 0.5 / 127, sum = 2 * (1 + half);
+  EXPECT_NEAR(QuantisedSum::largest_error(DataType::i8, DataType::f32, std::vector{1.0, 1.0}),
+              half * (2 + sum) + 10 * 0x1p-24 * sum * (1 + half), 1e-12);
+  EXPECT_GE(QuantisedSum::largest_error(DataType::i8, DataType::f16, std::vector{0.0, 0.0}),
+            0x1p-25);
+}
+
 TEST(QuantisedSum, ABlockWithoutAFiniteScaleIsNaNOnAllRanks) {
   expect_ranks_succeed({.ranks = 3}, [](Member& me) {
     std::vector<float> data(64, 1);

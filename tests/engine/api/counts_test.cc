@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
@@ -580,6 +582,21 @@ TEST(Experts, AFailedCallReturnsWhenNoRankReads) {
   sigaction(SIGSEGV, &before, nullptr);
   munmap(page, size);
   expect_all(results, Code::aborted);
+}
+
+// A NaN with any payload stays a NaN.
+TEST(Experts, AWeightMayBeAnyNaN) {
+  expect_ranks_succeed({.ranks = 1}, [](Member& me) -> Status {
+    auto experts = Experts::create(me, {.experts = 1, .row_elements = 2}).value();
+    std::vector<BFloat16> rows(2), out(2);
+    const std::vector<BFloat16> token(2, BFloat16(1.0F));
+    Status status = experts.dispatch(token, std::vector<std::int32_t>(1), rows);
+    if (status.ok()) {
+      status = experts.combine(rows, std::vector{std::bit_cast<float>(0x7fff'ffffU)}, out);
+    }
+    EXPECT_TRUE(std::isnan(static_cast<float>(out[1])));
+    return status;
+  });
 }
 
 // A modelled network takes time for the rows.

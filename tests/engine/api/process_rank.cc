@@ -236,11 +236,12 @@ int read_around(const CallArguments& given) {
     if (collective == Collective::barrier) continue;
     const auto blocks = static_cast<std::size_t>(natural_blocks(collective, given.ranks)) /
                         (collective == Collective::all_to_all ? n : 1);
+    const std::size_t parts = collective == Collective::broadcast ? 1 : n;
     for (const std::size_t part : {least - 4, least, 5 * least + 4}) {
       for (const bool in_place : {false, true}) {
         const CollectiveCase test{.collective = collective,
                                   .ranks = given.ranks,
-                                  .count = part * n / blocks / 4,
+                                  .count = part * parts / blocks / 4,
                                   .type = DataType::f32,
                                   .root = static_cast<Rank>(made % n),
                                   .peer = static_cast<Rank>((made + 1) % n),
@@ -251,7 +252,7 @@ int read_around(const CallArguments& given) {
         if (const std::string fault = run_case(me, test, buffers); !fault.empty())
           return say(fault);
         const bool stages_anyway = collective == Collective::all_to_all && in_place;
-        const bool is_large = test.count * blocks * 4 / n >= least && !stages_anyway;
+        const bool is_large = test.count * blocks * 4 / parts >= least && !stages_anyway;
         const std::string plan = me.plan_of(call_of(test, buffers)).value();
         if ((plan.find("single copy") != std::string::npos) != (is_large && access.enforced())) {
           return say(to_string(test) + ": " + plan);
@@ -683,31 +684,32 @@ int survive_kills(const CallArguments& given) {
              std::to_string(slowest_us) + " us");
 }
 
-// All ranks but one are killed, at any time, while they make active calls; `at` chooses the times
-// and the last rank. Each result is the sum over the listed ranks, and ranks that share a call have
-// had the same set in the one before.
+// All ranks but one are killed, at any time of some call; `at` chooses the calls and the last rank.
+// Each result is the sum over the listed ranks, and ranks that share a call have had the same set
+// in the one before.
 int active_kills(const CallArguments& given) {
   Joined joined = join(given.options());
-  auto made = ActiveRanks::create(*joined.member, {.wait = std::chrono::milliseconds(5)});
+  auto made = ActiveRanks::create(*joined.member, {.wait = std::chrono::milliseconds(20)});
   if (!made.ok()) return say(made.status());
   joined.member.reset();
   ActiveRanks active = std::move(*made);
   const auto n = static_cast<std::size_t>(given.ranks);
+  std::minstd_rand random(static_cast<unsigned>(1000 * given.at + given.rank));
+  random.discard(10);
   const bool is_last = given.rank == given.at % given.ranks;
-  if (!is_last) {
-    std::minstd_rand random(static_cast<unsigned>(1000 * given.at + given.rank));
-    random.discard(10);
-    std::thread([us = random() % 60'000] {
-      std::this_thread::sleep_for(std::chrono::microseconds(us));
-      kill(getpid(), SIGKILL);
-    }).detach();
-  }
+  const std::uint64_t last_call = is_last ? 0 : 1 + random() % 100;
   std::uint64_t before = 0;  // the set of the call before, or 0
   int alone = 0, results = 0;
   for (std::uint64_t call = 1; alone < 300; ++call) {
     const std::uint64_t self = std::uint64_t{1} << given.rank;
     const std::array<std::uint64_t, 2> mine = {call, before};
     std::vector<std::uint64_t> theirs(2 * n), sums(3'000, self + call);
+    if (call == last_call) {
+      std::thread([us = random() % 100] {
+        std::this_thread::sleep_for(std::chrono::microseconds(us));
+        kill(getpid(), SIGKILL);
+      }).detach();
+    }
     const auto at_gather = active.all_gather(mine, theirs);
     const auto at_sum = active.all_reduce(sums);
     if (!at_gather.ok()) return say(at_gather.status());
@@ -727,7 +729,7 @@ int active_kills(const CallArguments& given) {
     before = set;
     results += set != 0 ? 1 : 0;
     alone = set == self ? alone + 1 : 0;
-    // Until the others are found dead, they are late.
+    // The others are late until they are found dead.
     if (alone > 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
   }
   return say("alone after " + std::to_string(results) + " results");

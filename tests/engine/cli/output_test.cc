@@ -61,6 +61,8 @@ std::string command(const std::string& name) {
       {"lesson", "-o " + new_folder()},
       {"tune", "--ranks 3 --collectives gather -e 8 --rounds 1"},
       {"faults", "--list"},
+      {"soak", "--help"},
+      {"top", "--help"},
       {"completion", "bash"},
       {"manual", "perf"},
   };

@@ -195,9 +195,11 @@ TEST_F(Tune, WritesATableOfWhatItMeasured) {
   EXPECT_TRUE(has(said("topo --ranks 2").out, "pair_board_call_max_bytes 6 KiB (16 KiB)"));
   EXPECT_TRUE(has(said("choose all_reduce --ranks 2 --bytes 8 --explain").out,
                   "pair_board_call_max_bytes = 6 KiB"));
-  EXPECT_TRUE(has(said("choose all_reduce --ranks 2 --bytes 4K --explain").out,
-                  "ranks time it against a form that reads: direct_one_shot on the direct transport"));
-  EXPECT_EQ(json_of("choose broadcast --ranks 4 --bytes 4K --json")["trials"][0]["transport"], "board");
+  EXPECT_TRUE(
+      has(said("choose all_reduce --ranks 2 --bytes 4K --explain").out,
+          "ranks time it against a form that reads: direct_one_shot on the direct transport"));
+  EXPECT_EQ(json_of("choose broadcast --ranks 4 --bytes 4K --json")["trials"][0]["transport"],
+            "board");
 }
 
 TEST_F(Tune, MeasuresCostsAndWritesWhatItFound) {

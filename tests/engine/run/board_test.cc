@@ -369,7 +369,7 @@ TEST(StagingStores, OnlyCallsOfAboutOneSizeAreCompared) {
 // Ranks choose among the forms of a call by trials.
 
 using Times = std::array<std::int64_t, kForms>;  // of each form; 0: the plan lacks it
-using FormCounts = std::array<int, kForms>;          // calls in each form
+using FormCounts = std::array<int, kForms>;      // calls in each form
 
 // Ranks that make calls of a class, on clocks of the test. No form makes them wait: each runs ahead
 // to the end of a trial.
@@ -381,10 +381,12 @@ class TrialRanks {
   // greatest size of the class, and a part of it for a part of the size. Every call has one form
   // on all ranks.
   FormCounts call(int calls, const std::vector<Times>& times, std::uint16_t of = kClass,
-              double part = 1) {
-    TrialOf trial{.trial_class = of,
-                  .bytes = static_cast<std::uint32_t>(part * (kTrialLeastBytes << of % kTrialSizes))};
-    for (std::size_t i = 0; i < kForms; ++i) trial.forms |= times[0][i] > 0 ? 1 << i : 0;
+                  double part = 1) {
+    TrialOf trial{
+        .trial_class = of,
+        .bytes = static_cast<std::uint32_t>(part * (kTrialLeastBytes << of % kTrialSizes))};
+    for (std::size_t i = 0; i < kForms; ++i)
+      if (times[0][i] > 0) trial.forms = static_cast<std::uint8_t>(trial.forms | 1U << i);
     for (One& rank : ranks_) rank.forms.clear();
     const auto is_done = [&](const One& rank) { return rank.forms.size() == std::size_t(calls); };
     while (!std::all_of(ranks_.begin(), ranks_.end(), is_done)) {
@@ -439,7 +441,8 @@ class TrialRanks {
   std::size_t turn_ = 0;
 };
 
-constexpr int kTrial = static_cast<int>(FormTrials::kShort.of_form());
+constexpr TrialPace kPace = trial_pace(TrialRanks::kClass);
+constexpr int kTrial = static_cast<int>(kPace.of_form()), kLeast = static_cast<int>(kPace.least);
 
 TEST(FormTrials, EachFormIsTriedAndTheFastestOneIsTaken) {
   for (const std::size_t n : {2U, 4U, 7U}) {
@@ -448,16 +451,16 @@ TEST(FormTrials, EachFormIsTriedAndTheFastestOneIsTaken) {
     EXPECT_EQ(ranks.call(kTrial, reads), (FormCounts{kTrial}));
     EXPECT_EQ(ranks.call(kTrial, reads), (FormCounts{0, kTrial}));
     EXPECT_EQ(ranks.call(kTrial, reads), (FormCounts{0, 0, 0, kTrial}));
-    EXPECT_EQ(ranks.call(64 - 3 * kTrial, reads), (FormCounts{0, 64 - 3 * kTrial}));
+    EXPECT_EQ(ranks.call(kLeast - 3 * kTrial, reads), (FormCounts{0, kLeast - 3 * kTrial}));
     EXPECT_EQ(ranks.figures(1).form, Form::reads);
     EXPECT_EQ(ranks.figures(1).took_ns, (std::array<std::uint32_t, kForms>{200, 100, 0, 300}));
     // Callers change their habits: the form follows after the next trial, and trials get rare.
-    EXPECT_GE(ranks.call(64, posts)[0], 64 - 2 * kTrial);
+    EXPECT_GE(ranks.call(kLeast, posts)[0], kLeast - 2 * kTrial);
     EXPECT_LE(ranks.call(64 * 1024, posts)[1], 20 * kTrial);
     EXPECT_GE(ranks.call(64 * 1024, posts)[1], 3 * kTrial);
     // Another class has its own choice.
-    EXPECT_EQ(ranks.call(kTrial, reads, 5), (FormCounts{kTrial}));
-    EXPECT_EQ(ranks.call(kTrial, reads, 5), (FormCounts{0, kTrial}));
+    EXPECT_EQ(ranks.call(kTrial, reads, 10), (FormCounts{kTrial}));
+    EXPECT_EQ(ranks.call(kTrial, reads, 10), (FormCounts{0, kTrial}));
   }
 }
 
@@ -470,8 +473,9 @@ TEST(FormTrials, MuchSlowerFormsAreTriedLessOften) {
 // call() compares the forms of all ranks: ranks that believed their own figures would part.
 TEST(FormTrials, RanksWithOtherFiguresDecideAlike) {
   TrialRanks ranks;
-  ranks.call(64, {{100, 50}, {60, 58}});
-  EXPECT_GE(ranks.call(64, {{100, 50}, {60, 58}})[1], 64 - kTrial);  // the longest time counts
+  ranks.call(kLeast, {{100, 50}, {60, 58}});
+  EXPECT_GE(ranks.call(kLeast, {{100, 50}, {60, 58}})[1],
+            kLeast - kTrial);  // the longest time counts
   ranks.call(2048, {{100, 50}, {90, 140}});
   EXPECT_LE(ranks.call(64, {{100, 50}, {90, 140}})[1], kTrial);
   for (const std::size_t n : {2U, 5U}) {
@@ -491,10 +495,10 @@ TEST(FormTrials, RanksWithOtherFiguresDecideAlike) {
 
 TEST(FormTrials, SmallGainsMustRepeatAndInterruptionsChangeNothing) {
   TrialRanks ranks;
-  EXPECT_EQ(ranks.call(64, {{100, 90}})[1], kTrial);  // a gain by chance
+  EXPECT_EQ(ranks.call(kLeast, {{100, 90}})[1], kTrial);  // a gain by chance
   EXPECT_LE(ranks.call(1024, {{100, 101}})[1], 5 * kTrial);
-  for (int i = 0; i < 1024; ++i) {  // two of five timed calls are interrupted
-    const std::int64_t ns = i % 5 < 2 ? 1'000'000 : 100;
+  for (int i = 0; i < 4096; ++i) {  // a stretch of three is interrupted
+    const std::int64_t ns = i % 16 == 0 ? 1'000'000 : 100;
     ranks.call(1, {{ns, 110}});
   }
   EXPECT_LE(ranks.call(1024, {{100, 110}})[1], 2 * kTrial);
@@ -517,19 +521,19 @@ TEST(FormTrials, CallsThatTakeAnotherTimeStartATrial) {
       const std::int64_t slower = i % 2 == 0 ? 60 : 0;
       tried += ranks.call(1024, {{100 + slower, 60 + slower, 50 + slower}}, of)[1];
     }
-    EXPECT_LE(tried, 30 * kTrial);
+    EXPECT_LE(tried, 60 * kTrial);
   }
 }
 
 TEST(FormTrials, ASizeSeenSeldomTakesTheFormOfSimilarSizes) {
   constexpr std::uint16_t kClass = TrialRanks::kClass, kOtherKind = kTrialSizes - 1;
-  const std::vector<Times> reads{{200, 100}}, only_posts{{200, 0, 150}};
+  const std::vector<Times> reads{{200, 100}};
   TrialRanks ranks;
-  ranks.call(64, reads);
-  EXPECT_EQ(ranks.call(30, reads, kClass + 1), (FormCounts{0, 30}));
-  EXPECT_EQ(ranks.call(kTrial, reads, kClass + 5), (FormCounts{kTrial}));
-  ranks.call(64, reads, kTrialSizes);
-  EXPECT_EQ(ranks.call(kTrial, reads, kOtherKind), (FormCounts{kTrial}));
+  ranks.call(kLeast, reads);
+  EXPECT_EQ(ranks.call(20, reads, kClass + 1), (FormCounts{0, 20}));
+  EXPECT_EQ(ranks.call(3, reads, kClass + 5), (FormCounts{3}));
+  ranks.call(1024, reads, kTrialSizes);
+  EXPECT_EQ(ranks.call(3, reads, kOtherKind), (FormCounts{3}));
 }
 
 // Calls of a class differ in size by up to two: only the time for equal sizes counts.
@@ -545,7 +549,7 @@ TEST(FormTrials, SizesOfAClassAreCompared) {
     }
     return counts;
   };
-  call(256, {{100'000, 94'000}});
+  call(1024, {{100'000, 94'000}});
   EXPECT_GE(call(4096, {{100'000, 94'000}})[1], 4096 - 12 * kTrial);
   EXPECT_GE(call(4096, {{100'000, 102'000}})[1], 4096 - 12 * kTrial);
 }

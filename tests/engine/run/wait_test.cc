@@ -540,7 +540,7 @@ TEST(Fuzz, PlansWithForms) {
       EXPECT_EQ(team.run(all, random.next()), "") << call.text;
       return team.rank_control().entry(0).call.load();
     };
-    constexpr std::uint32_t kTrial = FormTrials::kShort.of_form();
+    constexpr std::uint32_t kTrial = trial_pace(5).of_form();
     EXPECT_EQ(last_direct_of(kTrial), posts_first ? 0 : kTrial);
     EXPECT_EQ(last_direct_of(kTrial), posts_first ? 2 * kTrial : kTrial);
     last_direct_of(static_cast<std::size_t>(affordable(1'000)));

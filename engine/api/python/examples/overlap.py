@@ -89,7 +89,7 @@ def play(me, tokens, width, blocks, gflops, repeats):
 
 
 def timeline(spans, width=72):
-    """A line per kind of work; each column has the last digit of the block that it belongs to."""
+    """A line per kind of work; each column has the last digit of its block. A sum's span ends when the block is used."""
     end = max(span[3] for span in spans)
     lines = {what: [" "] * width for what in ("multiply", "sum", "next layer")}
     for what, block, begin, stop in spans:

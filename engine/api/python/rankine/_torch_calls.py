@@ -325,7 +325,8 @@ class Calls:
                 if call._request is None and not self._start(call, self._under_way[: self._under_way.index(call)]):
                     is_over = False
                     if time.monotonic() > call._deadline:
-                        self._fail(call, Code.timeout, f"no message from any rank came to rank {self._member.rank} within {call._timeout:g} s")
+                        text = f"no message from any rank came to rank {self._member.rank} within {call._timeout:g} s"
+                        self._fail(call, Code.timeout, text)
                 elif call is first:
                     has_waited = True
                     is_over = _engine.rkRequestWaitFor(call._request, _SLICE)

@@ -617,7 +617,10 @@ using Copy = void (*)(void* dst, const void* src, std::size_t bytes);
 constexpr Copy kCopies[] = {
     [](void* dst, const void* src, std::size_t bytes) { copy_bytes(dst, src, bytes); },
     [](void* dst, const void* src, std::size_t bytes) { copy_bytes_claiming(dst, src, bytes); },
-    [](void* dst, const void* src, std::size_t bytes) { copy_bytes_streaming(dst, src, bytes); },
+    [](void* dst, const void* src, std::size_t bytes) {
+      copy_bytes_spread(nullptr, 0, src, bytes, true);
+      copy_bytes_spread(&dst, 1, src, bytes, true);
+    },
     // Each way of copying, at any size.
     [](void* dst, const void* src, std::size_t bytes) {
       copy_bytes(dst, src, bytes,
