@@ -55,15 +55,9 @@ struct RankFigures {
   }
   // The time that the fraction `part` of all calls does not exceed, to a sixteenth.
   double quantile(double part) const {
-    std::uint64_t all = 0, below = 0;
-    for (const std::uint64_t n : times) all += n;
-    for (int i = 0; i < TimeClasses::kClasses; ++i) {
-      below += times[static_cast<std::size_t>(i)];
-      if (below > 0 && static_cast<double>(below) >= part * static_cast<double>(all)) {
-        return TimeClasses::middle(i) * kNs;
-      }
-    }
-    return 0;
+    const int of =
+        TimeClasses::quantile(part, [&](int c) { return times[static_cast<std::size_t>(c)]; });
+    return of < 0 ? 0 : TimeClasses::middle(of) * kNs;
   }
 };
 
@@ -85,7 +79,8 @@ using AllFigures =
     std::map<std::tuple<std::string, std::string, std::uint64_t>, CommunicatorFigures>;
 
 SiteAndCall site_and_call(const RankCalls& calls, std::uint32_t kind) {
-  const std::uint32_t site = (kind - 1) / 16, collective = (kind - 1) % 16;
+  const std::uint32_t site = RankCalls::site_in(kind);
+  const std::uint32_t collective = RankCalls::collective_in(kind);
   const auto name = collective == RankCalls::kVarious
                         ? std::string("various")
                         : std::string(name_of(static_cast<Collective>(collective)));

@@ -1,14 +1,11 @@
 #include "engine/faults/soak.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -27,6 +24,7 @@
 #include "engine/base/child_process.h"
 #include "engine/faults/failing_new.h"
 #include "engine/faults/fixture.h"
+#include "engine/run/call_sites.h"
 #include "numa/system_calls.h"
 
 namespace rankine::faults {
@@ -40,44 +38,34 @@ constexpr std::chrono::milliseconds kPatience = 30s;
 // Attempts in a row to find the other ranks, after which a process gives up.
 constexpr int kAttempts = 200;
 
-// Counts of latencies by size: 16 classes for each power of two, in nanoseconds. Shared.
+// Counts of latencies by size. Shared.
 class Histogram {
  public:
   void add(std::int64_t ns) {
     // Relaxed: counts, read when the processes have ended.
-    counts_[class_of(ns)].fetch_add(1, std::memory_order_relaxed);
+    counts_[static_cast<std::size_t>(TimeClasses::of(ns))].fetch_add(1, std::memory_order_relaxed);
   }
   SoakLatencies latencies() const {
     SoakLatencies out;
-    for (const auto& count : counts_) out.samples += count.load(std::memory_order_relaxed);
-    out.p50 = seconds_at(0.5, out.samples);
-    out.p90 = seconds_at(0.9, out.samples);
-    out.p99 = seconds_at(0.99, out.samples);
-    out.p999 = seconds_at(0.999, out.samples);
-    out.most = seconds_at(1, out.samples);
+    for (int c = 0; c < TimeClasses::kClasses; ++c) out.samples += count_of(c);
+    out.p50 = seconds_at(0.5);
+    out.p90 = seconds_at(0.9);
+    out.p99 = seconds_at(0.99);
+    out.p999 = seconds_at(0.999);
+    out.most = seconds_at(1);
     return out;
   }
 
  private:
-  static constexpr std::size_t kFine = 16, kClasses = kFine * 60;
-  static std::size_t class_of(std::int64_t ns) {
-    const auto n = static_cast<std::uint64_t>(std::max<std::int64_t>(ns, kFine));
-    const int power = 63 - std::countl_zero(n);  // from 4
-    return kFine * static_cast<std::size_t>(power - 4) + (n >> (power - 4) & (kFine - 1));
+  std::int64_t count_of(int c) const {
+    return counts_[static_cast<std::size_t>(c)].load(std::memory_order_relaxed);
   }
-  // The upper end of the class of that sample.
-  double seconds_at(double share, std::int64_t samples) const {
-    const auto wanted = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(samples)));
-    std::int64_t seen = 0;
-    for (std::size_t i = 0; i < kClasses; ++i) {
-      seen += counts_[i].load(std::memory_order_relaxed);
-      if (seen < wanted || seen == 0) continue;
-      return std::ldexp(static_cast<double>(kFine + i % kFine + 1), static_cast<int>(i / kFine)) /
-             1e9;
-    }
-    return 0;
+  // The upper end of that time's class.
+  double seconds_at(double part) const {
+    const int of = TimeClasses::quantile(part, [this](int c) { return count_of(c); });
+    return of < 0 ? 0 : (TimeClasses::begin(of) + TimeClasses::width(of)) / 1e9;
   }
-  std::array<std::atomic<std::int64_t>, kClasses> counts_{};
+  std::array<std::atomic<std::int64_t>, TimeClasses::kClasses> counts_{};
 };
 
 enum Event : int {
@@ -439,19 +427,13 @@ class TunedCosts {
   bool is_there_ = false;
 };
 
-// Files in which the ranks of this user have met and no process is any more, after a while: other
-// programs may remove theirs at this moment.
-std::vector<std::string> files_left() {
+// Files in which the ranks of this soak have met.
+std::vector<std::string> files_left(const std::string& name) {
   std::vector<std::string> left;
-  for (int looks = 0; looks < 40; ++looks) {
-    left.clear();
-    for (const auto& entry : std::filesystem::directory_iterator(kSharedFolder)) {
-      if (!entry.path().filename().string().starts_with("rankine.")) continue;
-      const KeptFile file(open_shared(entry.path().c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK));
-      if (file.is_open() && !anybody_in(file.number())) left.push_back(entry.path().string());
-    }
-    if (left.empty()) break;
-    sleep_ns(50'000'000);
+  const std::string ours = shared_path(name);
+  for (const auto& entry : std::filesystem::directory_iterator(kSharedFolder)) {
+    const std::string path = entry.path().string();
+    if (path == ours || path.starts_with(ours + ".")) left.push_back(path);
   }
   return left;
 }
@@ -473,7 +455,7 @@ SoakReport report_of(const Page& page) {
 }
 
 // What the lasting process has more at the end than after the warm-up.
-void add_leaks(SoakReport& report, int last) {
+void add_leaks(SoakReport& report, const std::string& name, int last) {
   for (const SoakCount& count : kSoakCounts) {
     const std::int64_t before = report.counts.front().*count.value;
     const std::int64_t after = report.counts[static_cast<std::size_t>(last)].*count.value;
@@ -481,7 +463,7 @@ void add_leaks(SoakReport& report, int last) {
     report.broken.push_back(std::string(count.name) + ": " + std::to_string(before) +
                             " after the warm-up, " + std::to_string(after) + " at the end");
   }
-  for (const std::string& path : files_left()) report.broken.push_back("left behind: " + path);
+  for (const std::string& path : files_left(name)) report.broken.push_back("left behind: " + path);
 }
 
 }  // namespace
@@ -547,7 +529,7 @@ Result<SoakReport> soak(const SoakOptions& options) {
   report = report_of(page);
   report.broken = std::move(broken);
   if (!report.broken.empty()) return report;
-  add_leaks(report, kSoakPhases - 1);
+  add_leaks(report, name, kSoakPhases - 1);
   return report;
 }
 

@@ -76,17 +76,29 @@ struct TimeClasses {
     const auto bits = static_cast<int>(std::bit_width(value));  // from 4
     return (bits - 3) * 8 + static_cast<int>(value >> (bits - 4) & 7);
   }
-  // The middle of a class, in ns.
-  static double middle(int of) noexcept {
-    if (of < 8) return of;
-    const auto width = static_cast<double>(std::uint64_t{1} << (of / 8 - 1));
-    return width * (8 + of % 8) + width / 2;
+  // The times of a class, in ns.
+  static double width(int of) noexcept {
+    return of < 8 ? 1 : static_cast<double>(std::uint64_t{1} << (of / 8 - 1));
+  }
+  static double begin(int of) noexcept { return of < 8 ? of : width(of) * (8 + of % 8); }
+  static double middle(int of) noexcept { return of < 8 ? of : begin(of) + width(of) / 2; }
+  // The class of the time that the fraction `part` of all times does not exceed; -1: no times.
+  // count_of(c): the number of times in class c.
+  template <class CountOf>
+  static int quantile(double part, const CountOf& count_of) noexcept {
+    double all = 0, below = 0;
+    for (int c = 0; c < kClasses; ++c) all += static_cast<double>(count_of(c));
+    for (int c = 0; c < kClasses; ++c) {
+      below += static_cast<double>(count_of(c));
+      if (below > 0 && below >= part * all) return c;
+    }
+    return -1;
   }
 };
 
 // The calls of one collective at one site.
 struct SiteCalls {
-  std::atomic<std::uint32_t> kind{0};  // 1 + 16 * site + collective; 0: free
+  std::atomic<std::uint32_t> kind{0};  // RankCalls::kind_of(); 0: free
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::int64_t> took_ns{0}, waited_ns{0};  // sums
   std::array<std::atomic<std::uint32_t>, TimeClasses::kClasses> times{};
@@ -109,18 +121,27 @@ class RankCalls {
     sites[kOtherSites].set(kOthers);
     return kOtherSites;
   }
-  static std::uint32_t kind_of(std::uint32_t site, std::uint64_t fingerprint) noexcept {
-    return 1 + 16 * site + static_cast<std::uint32_t>(Fingerprint{fingerprint}.collective());
+
+  // A site and a collective, or kVarious, in one word, which is not 0.
+  static constexpr std::uint32_t kind_of(std::uint32_t site, std::uint32_t collective) noexcept {
+    return 1 + (kVarious + 1) * site + collective;
+  }
+  static constexpr std::uint32_t site_in(std::uint32_t kind) noexcept {
+    return (kind - 1) / (kVarious + 1);
+  }
+  static constexpr std::uint32_t collective_in(std::uint32_t kind) noexcept {
+    return (kind - 1) % (kVarious + 1);
   }
 
   // The call under way belongs to another site.
   void set_site(std::uint32_t site) noexcept {
-    const std::uint32_t collective = (kind.load(std::memory_order_relaxed) - 1) % 16;
-    kind.store(1 + 16 * site + collective, std::memory_order_relaxed);
+    kind.store(kind_of(site, collective_in(kind.load(std::memory_order_relaxed))),
+               std::memory_order_relaxed);
   }
   void begin(std::uint32_t site, std::uint64_t fingerprint, std::int64_t now) noexcept {
+    const auto collective = static_cast<std::uint32_t>(Fingerprint{fingerprint}.collective());
     waited_ns.store(0, std::memory_order_relaxed);
-    kind.store(kind_of(site, fingerprint), std::memory_order_relaxed);
+    kind.store(kind_of(site, collective), std::memory_order_relaxed);
     begin_ns.store(now, std::memory_order_relaxed);
   }
   void end(std::uint64_t fingerprint, std::int64_t now) noexcept {
@@ -172,7 +193,7 @@ class RankCalls {
       if (its == 0 || its == what) return rows[i];
     }
     sites[kOtherSites].set(kOthers);
-    rows.back().kind.store(1 + 16 * kOtherSites + kVarious, std::memory_order_relaxed);
+    rows.back().kind.store(kind_of(kOtherSites, kVarious), std::memory_order_relaxed);
     return rows.back();
   }
 };
