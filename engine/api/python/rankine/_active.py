@@ -6,11 +6,11 @@ from typing import Any, Sequence
 
 from rankine import _engine
 from rankine._engine import OPERATIONS, Buffer
-from rankine._errors import Code, Error, NotCopied, ints, refuse, whole
+from rankine._errors import Owner, ints, refuse, whole
 from rankine._member import Member
 
 
-class ActiveRanks(NotCopied):
+class ActiveRanks(Owner):
     """Collectives that go on without late or lost ranks; each returns the ranks that have contributed.
 
         active = rankine.ActiveRanks(me, wait=0.002, bytes=1 << 20)
@@ -32,23 +32,22 @@ class ActiveRanks(NotCopied):
     be made again.
     """
 
+    _closed = "the active ranks have been closed"
+    _destroy = _engine.rkActiveDestroy
+
     def __init__(self, member: Member, wait: float = 0.002, bytes: int = 65536) -> None:
         if not 0 <= wait <= 1e9:
             refuse(f"wait is {wait} s; allowed are 0 to 1e9")
-        self._active: int | None = _engine.rkActiveCreate(
+        self._owned = _engine.rkActiveCreate(
             round(wait * 1e6), whole("bytes", bytes, 1, 2**31 - 1), member._handle
         )
-        self._rank, self._ranks = _engine.rkActiveGetRank(self._active)
+        self._rank, self._ranks = _engine.rkActiveGetRank(self._owned)
 
     def __enter__(self) -> ActiveRanks:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_active", None) is not None:
-            self.close()
 
     @property
     def rank(self) -> int:
@@ -90,15 +89,7 @@ class ActiveRanks(NotCopied):
 
     def close(self) -> None:
         """The others go on without this rank. A second call has no effect."""
-        active, self._active = self._active, None
-        if active is not None:
-            _engine.rkActiveDestroy(active)
-
-    @property
-    def _handle(self) -> int:
-        if self._active is None:
-            raise Error(Code.invalid_usage, "the active ranks have been closed")
-        return self._active
+        super().close()
 
     def _call(
         self, collective: int, x: Any, out: Any, op: str, root: int, dtype: str | None, x_blocks: int, out_blocks: int

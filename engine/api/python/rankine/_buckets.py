@@ -7,11 +7,11 @@ from typing import Any, Callable, Sequence
 
 from rankine import _engine
 from rankine._engine import OPERATIONS, TYPES, Buffer
-from rankine._errors import Code, Error, NotCopied, refuse, sizes, whole
+from rankine._errors import Code, Error, Owner, refuse, sizes, whole
 from rankine._member import Member
 
 
-class Buckets(NotCopied):
+class Buckets(Owner):
     """Reduces tensors in place, packed into buckets of at most ``bucket_bytes`` in the order in
     which they are added, as in data-parallel training. A larger tensor is reduced at its own place.
 
@@ -26,11 +26,14 @@ class Buckets(NotCopied):
     operation.
     """
 
+    _closed = "the buckets have been closed"
+    _destroy = _engine.rkBucketsDestroy
+
     def __init__(self, member: Member, bucket_bytes: int = 25_000_000) -> None:
         self._member = member
         self._buffers: list[Buffer] = []
         bucket_bytes = whole("bucket_bytes", bucket_bytes, 1, 2**63 - 1)
-        self._buckets: int | None = _engine.rkBucketsCreate(bucket_bytes, member._handle)
+        self._owned = _engine.rkBucketsCreate(bucket_bytes, member._handle)
 
     def __enter__(self) -> Buckets:
         return self
@@ -42,10 +45,6 @@ class Buckets(NotCopied):
             if error is None:
                 self.wait()
         finally:
-            self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_buckets", None) is not None:
             self.close()
 
     def add(self, x: Any, op: str = "sum", *, dtype: str | None = None) -> None:
@@ -97,11 +96,11 @@ class Buckets(NotCopied):
 
     def close(self) -> None:
         """Frees the buckets. Pending tensors end the communicator. A second call has no effect."""
-        buckets, self._buckets = self._buckets, None
+        buckets = self._owned
         if buckets is None:
             return
         try:
-            _engine.rkBucketsDestroy(buckets)
+            super().close()
         except Error as error:
             if error.code == Code.invalid_usage:
                 self._destroy_pending(buckets)
@@ -115,12 +114,6 @@ class Buckets(NotCopied):
         except Error:  # the failure above
             pass
         _engine.rkBucketsDestroy(buckets)
-
-    @property
-    def _handle(self) -> int:
-        if self._buckets is None:
-            raise Error(Code.invalid_usage, "the buckets have been closed")
-        return self._buckets
 
     def _add(self, function: Callable[..., None], x: Any, op: str, dtype: str | None) -> None:
         handle, number = self._handle, _number_of(op)

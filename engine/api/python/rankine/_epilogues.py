@@ -7,7 +7,7 @@ from typing import Any, Callable
 from rankine import _engine
 from rankine._operations import Pieces, RaisedHere
 from rankine._engine import BYTES, TYPES, Buffer
-from rankine._errors import Code, Error, NotCopied, refuse
+from rankine._errors import Owner, refuse
 
 # Indexed by rkNorm_t and rkActivation_t.
 _NORMS = (None, "rms", "layer")
@@ -25,7 +25,7 @@ def _number(name: str, value: Any, allowed: tuple[Any, ...]) -> int:
     return allowed.index(value)
 
 
-class Epilogue(NotCopied):
+class Epilogue(Owner):
     """Steps or a function, made by RowEpilogue or FunctionEpilogue: ``me.all_reduce(x,
     epilogue=norm)``. Also for reduce_scatter and all_gather; calls may block, or be started or
     prepared. All ranks pass an epilogue with rows of equal size; the steps may differ between
@@ -33,26 +33,17 @@ class Epilogue(NotCopied):
     call at a time.
     """
 
+    _closed = "the epilogue has been closed"
+    _destroy = _engine.rkEpilogueDestroy
     _row_bytes: int  # bytes of a row of the call's result
 
     def __init__(self, epilogue: int) -> None:
         """Takes ownership of a rkEpilogue_t."""
-        self._epilogue: int | None = epilogue
-
-    def __del__(self) -> None:
-        self.close()
-
-    @property
-    def _handle(self) -> int:
-        if self._epilogue is None:
-            raise Error(Code.invalid_usage, "the epilogue has been closed")
-        return self._epilogue
+        self._owned = epilogue
 
     def close(self) -> None:
         """Frees the epilogue. A second call has no effect. Requests keep their epilogue alive."""
-        epilogue, self._epilogue = getattr(self, "_epilogue", None), None
-        if epilogue is not None:
-            _engine.rkEpilogueDestroy(epilogue)
+        super().close()
 
     def check_rows(self, result_bytes: int) -> None:
         """Refuses a result with another number of rows than this epilogue's buffers."""

@@ -8,7 +8,7 @@ import importlib
 import math
 import operator
 import sys
-from typing import Any, NoReturn, Protocol, Sequence
+from typing import Any, Callable, NoReturn, Protocol, Sequence
 
 
 def imported(package: str, purpose: str) -> Any:
@@ -98,6 +98,30 @@ class NotCopied:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a rankine.{type(self).__name__} cannot be copied or pickled; make one in each process")
+
+
+class Owner(NotCopied):
+    """The base of objects with one object of the C library, ``_owned``, which ends by close(), or by
+    garbage collection. None: closed, or not made."""
+
+    _owned: int | None = None
+    _closed = ""  # the text of errors of a closed object
+    _destroy: Callable[[int], object]
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees the object. A second call has no effect."""
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            type(self)._destroy(owned)
+
+    @property
+    def _handle(self) -> int:
+        if self._owned is None:
+            raise Error(Code.invalid_usage, self._closed)
+        return self._owned
 
 
 def milliseconds(name: str, seconds: float | None) -> int:

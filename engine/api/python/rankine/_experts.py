@@ -6,11 +6,11 @@ from typing import Any
 
 from rankine import _engine
 from rankine._engine import BYTES, TYPES, Buffer
-from rankine._errors import Code, Error, NotCopied, refuse, whole
+from rankine._errors import Owner, refuse, whole
 from rankine._member import Member
 
 
-class Experts(NotCopied):
+class Experts(Owner):
     """Sends each token's row to the experts that a router chose, on any rank, and brings the
     weighted results back.
 
@@ -28,6 +28,9 @@ class Experts(NotCopied):
     garbage collection.
     """
 
+    _closed = "the experts have been closed"
+    _destroy = _engine.rkExpertsDestroy
+
     def __init__(
         self,
         member: Member,
@@ -44,7 +47,7 @@ class Experts(NotCopied):
             if value not in TYPES:
                 refuse(f"{name} is {value!r}; allowed are {', '.join(TYPES)}")
         self._member, self._dtype, self._result_dtype, self._width = member, dtype, result_dtype, row_elements
-        self._experts: int | None = _engine.rkExpertsCreate(
+        self._owned = _engine.rkExpertsCreate(
             whole("experts", experts),
             whole("choices", choices),
             whole("row_elements", row_elements, 1),
@@ -61,10 +64,6 @@ class Experts(NotCopied):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        if getattr(self, "_experts", None) is not None:
-            self.close()
 
     def dispatch(self, x: Any, indices: Any, rows: Any) -> list[int]:
         """Returns the number of rows of each of this rank's experts. x: a row per token. indices:
@@ -106,18 +105,6 @@ class Experts(NotCopied):
     def dropped(self) -> list[int]:
         """The positions in the flattened indices whose rows the latest dispatch dropped, ascending."""
         return self._numbers(_engine.rkExpertsGetDropped)
-
-    def close(self) -> None:
-        """Frees the memory. A second call has no effect."""
-        experts, self._experts = self._experts, None
-        if experts is not None:
-            _engine.rkExpertsDestroy(experts)
-
-    @property
-    def _handle(self) -> int:
-        if self._experts is None:
-            raise Error(Code.invalid_usage, "the experts have been closed")
-        return self._experts
 
     def _numbers(self, function: Any) -> list[int]:
         address, count = function(self._handle)
