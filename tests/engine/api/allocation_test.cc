@@ -27,6 +27,21 @@ void PrintTo(const Setting& s, std::ostream* out) {
   *out << s.ranks << " ranks, " << s.count << " elements, mode " << static_cast<int>(s.mode);
 }
 
+// calls(n) makes the calls n times. All ranks of a team call this.
+template <class Calls>
+void expect_no_memory(Member& me, const Calls& calls) {
+  calls(2);  // the second round covers the case that the first round's plans met in the cache
+  me.barrier().throw_if_error();
+  const std::size_t before = me.rank() == 0 ? CountedMemory::begin() : 0;
+  me.barrier().throw_if_error();
+  calls(20);
+  me.barrier().throw_if_error();
+  if (me.rank() == 0) {
+    EXPECT_EQ(CountedMemory::most.load(), before);
+  }
+  me.barrier().throw_if_error();
+}
+
 class Allocation : public testing::TestWithParam<Setting> {};
 
 TEST_P(Allocation, NoneAfterTheFirstCall) {
@@ -34,7 +49,6 @@ TEST_P(Allocation, NoneAfterTheFirstCall) {
   const auto [ranks, count, mode] = GetParam();
   auto team = Team::create({.ranks = ranks, .wait = WaitPolicy{.mode = mode, .probes = 4}}).value();
   const std::size_t all = count * static_cast<std::size_t>(ranks);
-  std::size_t before = 0, most = 0;
   const Status status = team->run([&, n = count](Member& me) {
     std::vector<float> vector(n, 1.0F), other(n), wide(all, 1.0F), wide_too(all);
     const auto calls = [&](int repetitions) {
@@ -58,17 +72,9 @@ TEST_P(Allocation, NoneAfterTheFirstCall) {
         me.barrier().throw_if_error();
       }
     };
-    calls(2);  // the second round covers the case that the first round's plans met in the cache
-    me.barrier().throw_if_error();
-    if (me.rank() == 0) before = CountedMemory::begin();
-    me.barrier().throw_if_error();
-    calls(20);
-    me.barrier().throw_if_error();
-    if (me.rank() == 0) most = CountedMemory::most.load();
-    me.barrier().throw_if_error();
+    expect_no_memory(me, calls);
   });
   EXPECT_TRUE(status.ok()) << status.text();
-  EXPECT_EQ(most, before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, Allocation,
@@ -83,7 +89,6 @@ TEST(AllocationByExperts, NoneAfterTheFirstCall) {
   if (!kCountsMemory) GTEST_SKIP() << "operator new is the sanitizer's";
   constexpr std::size_t kTokens = 10;
   auto team = Team::create({.ranks = 2}).value();
-  std::size_t before = 0, most = 0;
   const Status status = team->run([&](Member& me) {
     auto experts =
         Experts::create(me, {.experts = 6, .choices = 3, .row_elements = 100, .capacity = 7})
@@ -100,17 +105,9 @@ TEST(AllocationByExperts, NoneAfterTheFirstCall) {
         experts.combine(std::span(rows).first(arrived * 100), {}, out).throw_if_error();
       }
     };
-    calls(2);
-    me.barrier().throw_if_error();
-    if (me.rank() == 0) before = CountedMemory::begin();
-    me.barrier().throw_if_error();
-    calls(20);
-    me.barrier().throw_if_error();
-    if (me.rank() == 0) most = CountedMemory::most.load();
-    me.barrier().throw_if_error();
+    expect_no_memory(me, calls);
   });
   EXPECT_TRUE(status.ok()) << status.text();
-  EXPECT_EQ(most, before);
 }
 
 // One thread plays two ranks. Fails if a successful call makes a name for an error, a list of its

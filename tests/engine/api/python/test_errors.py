@@ -1,5 +1,6 @@
 """Errors name their cause, and no rank is left waiting."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -540,41 +541,34 @@ def test_calls_let_go_of_the_gil():
 
 @pytest.mark.parametrize("times", [False, True, "lines"])
 def test_errors_name_the_call_site(team, times):
-    left, ended = threading.Event(), threading.Event()
+    def text_of(late, sites=None):
+        """The error of rank 0, which calls late(me) while rank 1 stays away; sites: names, by rank."""
+        left, ended = threading.Event(), threading.Event()
 
-    def f(me):
-        with me.site("attention" if me.rank == 0 else "mlp"):
-            me.barrier()
-            if me.rank == 1:
-                left.set()
-                ended.wait(60)
-                return ""
-            left.wait(60)
-            me.set_options(timeout=0.05)
-            with pytest.raises(rankine.Error) as raised:
+        def f(me):
+            with contextlib.nullcontext() if sites is None else me.site(sites[me.rank]):
                 me.barrier()
-        ended.set()
-        return str(raised.value)
+                if me.rank == 1:
+                    left.set()
+                    ended.wait(60)
+                    return ""
+                left.wait(60)
+                me.set_options(timeout=0.05)
+                with pytest.raises(rankine.Error) as raised:
+                    late(me)
+            ended.set()
+            return str(raised.value)
 
-    text = team(2, record_times=times).run(f)[0]
+        return team(2, record_times=times).run(f)[0]
+
+    text = text_of(lambda me: me.barrier(), ["attention", "mlp"])
     assert "call 2, at call site attention" in text and "rank 1 is in no collective, at call site mlp" in text
 
-    def g(me):
-        me.barrier()
-        if me.rank == 1:
-            left.set()
-            ended.wait(60)
-            return ""
-        left.wait(60)
-        me.set_options(timeout=0.05)
-        with pytest.raises(rankine.Error) as raised:
-            rankine.start(me.all_reduce, numpy.zeros(4)).wait()
-        ended.set()
-        return str(raised.value)
+    def start(me):
+        rankine.start(me.all_reduce, numpy.zeros(4)).wait()
 
-    left, ended = threading.Event(), threading.Event()
-    text = team(2, record_times=times).run(g)[0]
-    line = g.__code__.co_firstlineno + 9
+    text = text_of(start)
+    line = start.__code__.co_firstlineno + 1
     assert (f"at call site test_errors.py:{line}" in text) == (times == "lines"), text
 
 
