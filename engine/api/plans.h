@@ -410,7 +410,7 @@ struct PlanMaker {
                                                     const Compiled& compiled, std::size_t m) const;
   Result<Compiled> compile_once(const Call& call, CompileRequest& request, std::size_t m,
                                 const Costs& by, const std::vector<int>& fitting) const;
-  // Adds a second form to the plan of a call that the engine has chosen, if one may be faster.
+  // Adds forms to the plan of a call that the engine has chosen, if others may be faster.
   Status add_forms(const CompileRequest& request, std::size_t m, Compiled& compiled) const;
   // The alternatives to the chosen algorithm, the best first.
   Result<std::vector<Candidate>> further_candidates(const Call& call, const CompileRequest& chosen,

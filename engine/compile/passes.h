@@ -176,8 +176,7 @@ DataflowProgram in_turns(DataflowProgram whole, const Schedule& schedule,
                          const ProgramOptions& program, const TurnOptions& options = {});
 
 // Passes change plans: finish_rows() adds an epilogue's ops (engine/run/user_functions.h),
-// widen_and_narrow() converts the data of a plan that moves f32, and with_forms() joins
-// plans.
+// widen_and_narrow() converts the data of a plan that moves f32, and with_forms() joins plans.
 
 // Rows of results that an epilogue finishes. The last op that writes a part of a row of its rank's
 // output is followed by OpCode::finish for the row. Data that others store there count as written
