@@ -261,6 +261,15 @@ Result<Compiled> compile_another(CompileRequest& request, std::span<const Candid
                           std::string(in_words(*request.bracket)));
 }
 
+// Ranks reach private buffers in place by system calls.
+bool reads_or_stores(Form form) { return form == Form::reads || form == Form::stores; }
+
+bool are_private(const CompileRequest& request) { return request.staged || request.reaches; }
+
+bool is_refused(const Result<Compiled>& compiled) {
+  return !compiled.ok() && compiled.status().code() == Code::invalid_argument;
+}
+
 }  // namespace
 
 Result<std::vector<Candidate>> PlanMaker::further_candidates(
@@ -301,9 +310,6 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
     request.bracket.reset();
     return compiled;
   };
-  const auto is_refused = [](const Result<Compiled>& compiled) {
-    return !compiled.ok() && compiled.status().code() == Code::invalid_argument;
-  };
   auto compiled = compile_one_fold();
   if (!is_refused(compiled)) return compiled;
   Candidate chosen;
@@ -340,42 +346,73 @@ Result<Compiled> PlanMaker::compile_once(const Call& call, CompileRequest& reque
   return compile(request);
 }
 
-Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m,
+CompileRequest PlanMaker::request_for(Form form, const CompileRequest& first, std::size_t m) const {
+  CompileRequest other = first;
+  other.algorithm = &algorithm_of(form, *first.algorithm, first.buffers);
+  other.params = other.algorithm->only_taken(first.params);
+  other.transport = form == Form::posts ? Transport::board : Transport::direct;
+  other.staged = form == Form::stages;
+  other.reaches = are_private(first) && reads_or_stores(form);
+  if (other.reaches) {
+    other.costs = private_costs(costs);
+  } else if (other.staged || are_private(first)) {
+    other.costs = staged_costs(costs);
+  }
+  other.stores = form == Form::stores || form == Form::claims || form == Form::streams;
+  other.pushes = other.stores;
+  other.costs.split_copies_min_bytes = other.stores ? kCacheLine : m + 1;
+  other.costs.stream_min_total_bytes =
+      form == Form::streams ? 0 : std::numeric_limits<std::size_t>::max();
+  if (form == Form::stores && !other.reaches &&
+      first.algorithm->collective != Collective::broadcast)
+    other.costs.claim_copy_min_bytes = other.costs.plain_push_max_bytes = m + 1;
+  // The sum by rank; other sums have other bits.
+  other.bracket = Bracket::flat;
+  return other;
+}
+
+Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m, bool reaches,
                             Compiled& compiled) const {
-  const auto trials =
-      trial_class_of(request.algorithm->collective, ranks, m, request.buffers, request.costs);
+  const Collective collective = request.algorithm->collective;
+  const auto trials = trial_class_of(collective, ranks, m, request.buffers, request.costs);
   // An exchange of few bytes takes less time than a choice.
-  if (!trials || (m <= kMostJoined && is_exchange(compiled.plan)) || request.staged ||
-      request.transport || network != nullptr || wire != nullptr || compiled.in_f32 ||
-      compiled.plan.stages) {
+  if (!trials || (m <= kMostJoined && is_exchange(compiled.plan)) || network != nullptr ||
+      wire != nullptr || compiled.in_f32) {
     return {};
   }
-  const Form first = form_of(compiled.plan);
-  std::vector<Plan> plans;
+  const bool is_private = are_private(request);
+  if (is_private && m < static_cast<std::size_t>(ranks) * costs.stage_stream_min_bytes) return {};
+  Plan first_plan = compiled.plan;
+  settle_staging(first_plan, true);
+  const Form first = form_of(first_plan);
+  std::vector<FormPlan> plans;
   for (std::size_t i = 0; i < kForms; ++i) {
     const auto form = static_cast<Form>(i);
     if (form == first) continue;
-    CompileRequest other = request;
-    other.algorithm = &algorithm_of(form, *request.algorithm, request.buffers);
-    other.params = other.algorithm->only_taken(request.params);
-    other.transport = form == Form::posts ? Transport::board : Transport::direct;
-    other.pushes = other.stores = form >= Form::stores;
-    other.costs.split_copies_min_bytes = other.stores ? kCacheLine : m + 1;
-    other.costs.stream_min_total_bytes =
-        form == Form::streams ? 0 : std::numeric_limits<std::size_t>::max();
-    if (form == Form::stores)
-      other.costs.claim_copy_min_bytes = other.costs.plain_push_max_bytes = m + 1;
-    // The sum by rank; other sums have other bits.
-    other.bracket = Bracket::flat;
-    auto second = compile(other);
-    if (!second.ok() && second.status().code() != Code::invalid_argument) return second.status();
-    if (second.ok() && compiled.brackets.flat == second->brackets.flat && !second->plan.stages &&
-        form_of(second->plan) == form) {
-      plans.push_back(std::move(second->plan));
+    if (is_private &&
+        (reads_or_stores(form) ? !reaches : form == Form::claims || form == Form::streams))
+      continue;
+    auto second = compile(request_for(form, request, m));
+    // A board is too small: data are posted in scratch, through the caches.
+    const bool in_scratch = is_private && form == Form::posts && is_refused(second);
+    if (in_scratch) {
+      CompileRequest scratch = request_for(Form::stages, request, m);
+      // Among more ranks, each would read all data of all.
+      if (ranks == 2)
+        scratch.algorithm = &algorithm_of(Form::posts, *request.algorithm, request.buffers);
+      second = compile(scratch);
     }
+    if (!second.ok() && !is_refused(second)) return second.status();
+    if (!second.ok() || compiled.brackets.flat != second->brackets.flat) continue;
+    settle_staging(second->plan, !in_scratch);
+    // A broadcast's first form claims one half; its root claims all if it stores all.
+    const bool claims = collective == Collective::broadcast || is_private;
+    const Form made = form_of(second->plan);
+    if (made == form || in_scratch || (claims && form == Form::stores && made == Form::claims))
+      plans.push_back({form, std::move(second->plan)});
   }
   if (plans.empty()) return {};
-  plans.insert(plans.begin(), std::move(compiled.plan));
+  plans.insert(plans.begin(), {first, std::move(first_plan)});
   compiled.plan = with_forms(std::move(plans), *trials, m);
   return {};
 }
@@ -427,12 +464,13 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   const std::size_t part =
       call.collective == Collective::broadcast ? m : m / static_cast<std::size_t>(ranks);
   // In place, an all-to-all copies its inputs first, so staging costs no copy more.
-  request.reaches = processes != nullptr && processes->private_access().enforced() && !lends &&
-                    network == nullptr && wire == nullptr && ports == 0 &&
-                    call.user_op == nullptr &&
-                    request.transport.value_or(Transport::direct) == Transport::direct &&
-                    part >= costs.private_min_bytes &&
-                    !(call.collective == Collective::all_to_all && key.in_place());
+  const bool reaches = processes != nullptr && processes->private_access().enforced() && !lends &&
+                       network == nullptr && wire == nullptr && ports == 0 &&
+                       call.user_op == nullptr &&
+                       request.transport.value_or(Transport::direct) == Transport::direct &&
+                       !(call.collective == Collective::all_to_all && key.in_place());
+  const bool has_transport = request.transport.has_value();
+  request.reaches = reaches && part >= costs.private_min_bytes;
   request.staged = processes != nullptr && !lends && !request.reaches;
   // Repeatable calls ignore this machine's measurements. Tuning tables were measured on vectors
   // that are read in place, so staged calls ignore the table.
@@ -509,8 +547,8 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
     compiled = compile_another(request, *others);
   }
   if (!compiled.ok()) return compiled.status();
-  if (asked == nullptr) {
-    if (Status added = add_forms(request, m, *compiled); !added.ok()) return added;
+  if (asked == nullptr && !has_transport) {
+    if (Status added = add_forms(request, m, reaches, *compiled); !added.ok()) return added;
   }
   const OrderSet orders = orders_of(*needs, *request.algorithm, compiled->brackets, call.op);
   if (needs->order && !orders.has(Order::coherent)) {
@@ -540,7 +578,7 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   }
   cached->lends = lends || cached->plan.reaches;
   cached->takes_payloads = lends;
-  if (cached->plan.reaches) {
+  if (request.reaches) {
     cached->parameters += cached->parameters.empty() ? "single copy" : ", single copy";
   }
   // Private addresses of different processes say nothing about shared buffers.

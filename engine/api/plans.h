@@ -410,8 +410,11 @@ struct PlanMaker {
                                                     const Compiled& compiled, std::size_t m) const;
   Result<Compiled> compile_once(const Call& call, CompileRequest& request, std::size_t m,
                                 const Costs& by, const std::vector<int>& fitting) const;
+  CompileRequest request_for(Form form, const CompileRequest& first, std::size_t m) const;
   // Adds forms to the plan of a call that the engine has chosen, if others may be faster.
-  Status add_forms(const CompileRequest& request, std::size_t m, Compiled& compiled) const;
+  // `reaches`: processes may reach each other's private buffers.
+  Status add_forms(const CompileRequest& request, std::size_t m, bool reaches,
+                   Compiled& compiled) const;
   // The alternatives to the chosen algorithm, the best first.
   Result<std::vector<Candidate>> further_candidates(const Call& call, const CompileRequest& chosen,
                                                     std::size_t m, const Costs& by,

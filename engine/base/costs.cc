@@ -164,6 +164,7 @@ Costs private_costs(Costs costs) {
   costs.copy_local_first_min_bytes = kMostBytes;
   costs.split_copies_min_bytes = std::max<std::size_t>(1, costs.private_min_bytes / 4);
   costs.stage_apart_min_bytes = costs.stage_in_place_min_bytes = kMostBytes;
+  costs.claim_copy_min_bytes = 1;  // data that are written for others have a place in own memory
   return costs;
 }
 

@@ -298,14 +298,16 @@ std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout&
 }
 
 // True if boards are requested or may suit. Detects at once data that do not fit, and schedules
-// with a first round in which some ranks do not hear from all.
+// with a first round in which some ranks do not hear from all. (One of two processes may be silent:
+// a board costs one copy, as scratch does, but no wait for its reader.)
 bool looks_at_boards(const Job& job) {
   if (job.request.transport) return job.request.transport == Transport::board;
   const auto n = static_cast<std::size_t>(job.goal.ranks);
   const std::size_t most = job.most_posted();
   if (vector_bytes(job.layout) > 2 * n * most) return false;
   if (job.schedule.rounds == 0) return true;
-  return moves_of(job.schedule, 0, job.meter) >= n * (n - 1) &&
+  const bool one_sided = n == 2 && job.request.staged;
+  return moves_of(job.schedule, 0, job.meter) >= (one_sided ? 1 : n * (n - 1)) &&
          bytes_of_a_sender(job.schedule, 0, job.layout, job.meter) <= most;
 }
 
@@ -359,7 +361,9 @@ Result<Plan> plan_of(Job& job) {
   std::optional<DataflowProgram> eager;  // if it has been made
   if (looks_at_boards(job)) {
     eager = job.eager_program();
-    if (asked || suits_boards(*eager, request.board_bytes, &job.meter)) {
+    const std::size_t one_sided =
+        request.staged ? request.slot_payload / 2 : std::numeric_limits<std::size_t>::max();
+    if (asked || suits_boards(*eager, request.board_bytes, one_sided, &job.meter)) {
       return board_plan(job, *eager);
     }
   }

@@ -487,7 +487,8 @@ std::vector<std::size_t> bytes_to_store(const DataflowProgram& program,
       // If an owner has a messages and a reader has b, both end together if the owner stores b / (a
       // + b) of each message.
       const std::size_t b = fetched[static_cast<std::size_t>(op.rank)];
-      const std::size_t part = op.bytes * b / (asked[owner] + b) / kCacheLine * kCacheLine;
+      const std::size_t part =
+          options.all ? op.bytes : op.bytes * b / (asked[owner] + b) / kCacheLine * kCacheLine;
       if (asked[owner] <= options.readers && part >= options.from) stored[i] = part;
     } else if (options.all || (options.streams && op.bytes >= options.stream_from)) {
       stored[i] = op.bytes;

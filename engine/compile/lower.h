@@ -49,9 +49,10 @@ Result<Plan> lower_mailbox(const DataflowProgram& program, const LowerOptions& o
 // For an eager program. Fails if others want more bytes of a rank in one round than a board holds.
 Result<Plan> lower_board(const DataflowProgram& program, const LowerOptions& options);
 
-// True if an eager program gains by boards of this size: in every round with messages all ranks
-// hear from all, so that boards add no wait, and all data fit.
-bool suits_boards(const DataflowProgram& program, std::size_t board_bytes,
+// True if an eager program gains by boards of this size: in every round with messages all data fit,
+// and all ranks hear from all, so that boards add no wait, or one of two ranks sends more than
+// `one_sided` bytes.
+bool suits_boards(const DataflowProgram& program, std::size_t board_bytes, std::size_t one_sided,
                   PlanningBudget* meter = nullptr);
 
 // The op that moves an operation's data, for any transport.

@@ -100,7 +100,7 @@ struct ShareOptions {
   std::size_t from = Costs{}.split_copies_min_bytes;  // bytes that are worth one more wait
   // maximum per owner: more readers are much faster than the owner
   std::size_t readers = Costs{}.split_copies_max_readers;
-  bool all = false;      // owners store all data, even if they have as much to fetch
+  bool all = false;      // owners store all data
   bool streams = false;  // the results exceed the caches
   std::size_t stream_from = Costs{}.stream_min_bytes;
   PlanningBudget* meter = nullptr;  // counts the steps of planning
@@ -211,11 +211,19 @@ constexpr bool adds_up_in_f32(DataType type, ReduceOp op) {
 void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, const Layout& users,
                       const Layout& moved);
 
+// Stores all staged data past the caches, or into them; no call compares the ways
+// (staging_stores.h).
+void settle_staging(Plan& plan, bool past_caches);
+
 // The form of a plan.
 Form form_of(const Plan& plan);
 // One plan for several plans of a call with equal results, bit by bit, in different forms: ranks
 // choose by trials (engine/run/form_trials.h), which begin with the first plan. At most one form
-// uses mailboxes, and none stages.
-Plan with_forms(std::vector<Plan> plans, std::size_t trial_class, std::size_t bytes);
+// uses mailboxes, and none has Plan::stages.
+struct FormPlan {
+  Form form = Form::posts;  // all of a call have different ones
+  Plan plan;
+};
+Plan with_forms(std::vector<FormPlan> plans, std::size_t trial_class, std::size_t bytes);
 
 }  // namespace rankine

@@ -258,35 +258,47 @@ Form form_of(const Plan& plan) {
   Form form = Form::reads;
   for (const RankPlan& rank : plan.rank) {
     for (const Op& op : rank.ops) {
-      const Form of = (op.flags & kStreams) != 0  ? Form::streams
-                      : op.copies == 0            ? Form::reads
-                      : (op.flags & kClaims) != 0 ? Form::claims
-                                                  : Form::stores;
+      const bool past = (op.flags & kStreams) != 0;
+      const Form of = past && op.memory == Memory::scratch ? Form::stages
+                      : past                               ? Form::streams
+                      : op.copies == 0                     ? Form::reads
+                      : (op.flags & kClaims) != 0          ? Form::claims
+                                                           : Form::stores;
       form = std::max(form, of);
     }
   }
   return form;
 }
 
-Plan with_forms(std::vector<Plan> plans, std::size_t trial_class, std::size_t bytes) {
-  Plan out = plans.front();
+void settle_staging(Plan& plan, bool past_caches) {
+  for (RankPlan& rank : plan.rank) {
+    for (Op& op : rank.ops) {
+      if (past_caches && (op.flags & kStages) != 0) op.flags |= kStreams;
+      op.flags &= static_cast<std::uint8_t>(~(kStages | kFetches));
+    }
+  }
+  plan.stages = false;
+}
+
+Plan with_forms(std::vector<FormPlan> plans, std::size_t trial_class, std::size_t bytes) {
+  Plan out = plans.front().plan;
   out.exchanges = false;
   out.trials = {.trial_class = static_cast<std::uint16_t>(trial_class),
-                .first = form_of(out),
+                .first = plans.front().form,
                 .bytes = static_cast<std::uint32_t>(bytes)};
   for (RankPlan& rank : out.rank) {
     rank.ops.assign(kForms, {.code = OpCode::choose, .round = 1, .value = kForms - 1});
     rank.operands.clear();
   }
-  const bool sends = std::ranges::any_of(plans, [](const Plan& plan) {
-    return std::ranges::any_of(plan.rank,
+  const bool sends = std::ranges::any_of(plans, [](const FormPlan& each) {
+    return std::ranges::any_of(each.plan.rank,
                                [](const RankPlan& rank) { return !rank.traffic.empty(); });
   });
-  for (Plan& plan : plans) {
-    const Form form = form_of(plan);
+  for (auto& [form, plan] : plans) {
     out.trials.forms |= static_cast<std::uint8_t>(1U << static_cast<unsigned>(form));
-    if (&plan != &plans.front())
+    if (form != out.trials.first)
       out.further_forms.push_back({form, plan.transport, std::move(plan.algorithm)});
+    out.reaches |= plan.reaches;
     out.rounds = std::max(out.rounds, plan.rounds);
     out.span = std::max(out.span, plan.span);
     out.most_operands = std::max(out.most_operands, plan.most_operands);
@@ -297,6 +309,7 @@ Plan with_forms(std::vector<Plan> plans, std::size_t trial_class, std::size_t by
       Op& begins = rank.ops[static_cast<std::size_t>(form)];
       begins.value = static_cast<std::uint32_t>(rank.ops.size() - 1);
       begins.offset = rank.operands.size();
+      of.ops.insert(of.ops.end() - 1, {.code = OpCode::chosen, .round = of.ops.back().round});
       rank.ops.insert(rank.ops.end(), of.ops.begin(), of.ops.end());
       rank.operands.insert(rank.operands.end(), of.operands.begin(), of.operands.end());
       if (!of.traffic.empty()) rank.traffic = std::move(of.traffic);

@@ -1,7 +1,8 @@
 // FormTrials chooses among the forms of a call (OpCode::choose) with equal bits. Boards are faster
 // if callers write new inputs; reads in place, if lines of untouched inputs stay in caches; stores,
 // if lines of unread outputs do; claims (stores that take lines over unread), if cores are far;
-// stores past the caches, if the caches cannot hold the results.
+// stores past the caches, if the caches cannot hold the results; staging past the caches, if cores
+// are far and callers write new inputs.
 //
 // All ranks must take the same form, or they wait in vain. They make equal calls, so they count
 // alike: in fixed calls they time the form in force, and then the other forms. In the next call
@@ -10,9 +11,10 @@
 // callers change their habits and cores move: now and then, and at once if calls take another time
 // than they did in the last trial.
 //
-// A call's time ends where the next one begins, so it covers the caller's use of the result, which
-// some forms leave in other cores' caches. Callers that do much between calls keep their form,
-// unless another one wins twice in succession.
+// Three quarters of a form's time are the calls' own time, for which callers wait; a quarter is the
+// time from call to call, which covers the caller's use of its buffers: some forms leave lines in
+// other cores' caches, which delays stores that may overlap work, or let a rank run ahead. Callers
+// that do much between calls keep their form, unless another one wins twice in succession.
 //
 // Exchanges follow one another, and each rank reads the figures of one before it publishes those of
 // the next. So a rank with all figures of exchange n knows that all have read those of n - 1, whose
@@ -118,7 +120,7 @@ class FormTrials {
     Trial& trial = trials_[of.trial_class];
     if (number == begun_) return trial.exchanges;
     begun_ = number;
-    trial.exchanges = false;
+    trial.exchanges = is_timed_ = false;
     if (++trial.call < trial.next) [[likely]]
       return false;
     const Pace& pace = trial_pace(of.trial_class);
@@ -128,6 +130,13 @@ class FormTrials {
       mine.took_ns[exchange_ & 1][form].store(trial.took[form], std::memory_order_relaxed);
     publish(exchange_);
     return true;
+  }
+
+  // The call ends, but for bookkeeping, if its plan has forms.
+  template <class Now>
+  void end_call(const Now& now_ns) noexcept {
+    if (is_timed_) [[unlikely]]
+      *calls_ns_ += now_ns() - call_begun_ns_;
   }
 
   std::uint32_t exchange() const noexcept { return exchange_; }
@@ -166,6 +175,7 @@ class FormTrials {
   // succession less than kGains: interruptions should not move ranks to and fro.
   static constexpr double kWins = 0.85, kGains = 0.97;
   static constexpr double kMostSlower = 16;
+  static constexpr double kCallShare = 0.75;  // of a form's time
   // A change of the usual time by this factor starts a trial; by a larger one, if trials were
   // started in vain.
   static constexpr float kChange = 1.25F, kMostChange = 3;
@@ -189,6 +199,7 @@ class FormTrials {
     float usual_ns = 0;           // 0: unknown
     float change = kChange;
     std::int64_t begun_ns = 0;          // of the stretch
+    std::int64_t calls_ns = 0;          // of the stretch: in calls
     double work = 0;                    // of the stretch, in bytes
     std::array<std::uint32_t, 3> ns{};  // of stretches
     std::array<std::uint32_t, kForms> took{};
@@ -227,9 +238,14 @@ class FormTrials {
       time(trial, of, last_form, last / pace.calls, pace, now = now_ns());
     }
     const std::uint32_t position_now = position(trial, pace);
-    const bool is_timed = position_now < pace.timed();
-    if (is_timed && position_now % pace.calls == 0) {
-      trial.begun_ns = now != 0 ? now : now_ns();
+    is_timed_ = position_now < pace.timed();
+    if (is_timed_) {
+      call_begun_ns_ = now != 0 ? now : now_ns();
+      calls_ns_ = &trial.calls_ns;
+    }
+    if (is_timed_ && position_now % pace.calls == 0) {
+      trial.begun_ns = call_begun_ns_;
+      trial.calls_ns = 0;
       trial.work = 0;
       trial.lacks_form = false;
     }
@@ -239,7 +255,7 @@ class FormTrials {
         trial.call >= trial.concludes && (trial.call - trial.concludes) % pace.watch == 0;
     // Outside a trial: until the timed calls before the next look.
     trial.next = trial.call + 1;
-    if (trial.call > trial.concludes && !is_timed)
+    if (trial.call > trial.concludes && !is_timed_)
       trial.next = std::min(trial.call - position_now, trial.between + 1);
     return trial.exchanges;
   }
@@ -278,8 +294,9 @@ class FormTrials {
   static void time(Trial& trial, const TrialOf& of, Form form, std::uint32_t stretch,
                    const Pace& pace, std::int64_t now) noexcept {
     const double greatest = static_cast<double>(kTrialLeastBytes << of.trial_class % kTrialSizes);
-    const double ns =
-        static_cast<double>(now - trial.begun_ns) * (greatest + kCallBytes) / trial.work;
+    const double taken = kCallShare * static_cast<double>(trial.calls_ns) +
+                         (1 - kCallShare) * static_cast<double>(now - trial.begun_ns);
+    const double ns = taken * (greatest + kCallBytes) / trial.work;
     trial.ns[stretch] =
         static_cast<std::uint32_t>(trial.lacks_form ? kMostNs : std::clamp(ns, 1.0, kMostNs));
     if (stretch + 1 < pace.stretches) return;
@@ -326,8 +343,11 @@ class FormTrials {
     if (trial.is_surprised) trial.between = trial.call;  // the next call begins a trial
   }
 
-  std::uint64_t begun_ = 0;     // the number of the last call begun
-  std::uint32_t exchange_ = 0;  // the last one
+  std::uint64_t begun_ = 0;  // the number of the last call begun
+  bool is_timed_ = false;    // that call is
+  std::int64_t call_begun_ns_ = 0;
+  std::int64_t* calls_ns_ = nullptr;  // Trial::calls_ns of its class
+  std::uint32_t exchange_ = 0;        // the last one
   std::array<Trial, kTrialClasses> trials_;
 };
 

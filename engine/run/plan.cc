@@ -117,7 +117,7 @@ namespace {
 constexpr std::string_view kOpNames[] = {
     "end",    "enter",   "wait_entry", "wait_progress", "wait_message", "wait_credit", "fold",
     "send",   "release", "post",       "wait_post",     "wait_posts",   "apply",       "widen",
-    "narrow", "finish",  "reach",      "choose",        "count_ports"};
+    "narrow", "finish",  "reach",      "choose",        "chosen",       "count_ports"};
 constexpr std::string_view kMemories[] = {"input", "output", "scratch", "message", "board"};
 
 struct FlagName {

@@ -54,6 +54,7 @@ enum class OpCode : std::uint8_t {
   // (form_trials.h); in calls that end a trial it waits for all. kForms such ops stand at the
   // beginning: form i begins behind op `value` of op i, `offset` operands further on
   choose,
+  chosen,  // the form that was chosen ends
   // for reports, if ranks have a budget of ports. `value` 0: counts this rank's messages in flight;
   // otherwise counts the messages in flight to it, `value` of which are used next
   count_ports,

@@ -24,13 +24,14 @@ enum class Transport : std::uint8_t { direct, mailbox, board };
 inline constexpr int kTransports = 3;
 std::string_view name_of(Transport transport);
 
-// How data reach another rank: posted in a board or mailbox; read where they are; stored in the
-// other rank's output, by plain stores or by stores that take over lines unread; stored past the
-// caches.
-enum class Form : std::uint8_t { posts, reads, stores, claims, streams };
-inline constexpr std::size_t kForms = 5;
+// How data reach another rank: posted in a board, a mailbox or, by processes, in scratch; read
+// where they are; stored in the other rank's output, by plain stores or by stores that take over
+// lines unread; stored there past the caches; staged past the caches, in scratch that the others
+// read.
+enum class Form : std::uint8_t { posts, reads, stores, claims, streams, stages };
+inline constexpr std::size_t kForms = 6;
 constexpr std::string_view name_of(Form form) {
-  constexpr std::string_view kNames[] = {"posts", "reads", "stores", "claims", "streams"};
+  constexpr std::string_view kNames[] = {"posts", "reads", "stores", "claims", "streams", "stages"};
   return kNames[static_cast<std::size_t>(form)];
 }
 

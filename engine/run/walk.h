@@ -607,6 +607,9 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
       case OpCode::choose:
         going = choose(op, operand, plan, state);
         break;
+      case OpCode::chosen:
+        state.trials->end_call(now_ns);
+        break;
     }
     if (!going) [[unlikely]]
       return Walked::failed;

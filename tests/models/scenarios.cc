@@ -869,8 +869,8 @@ void trials(Explorer& x, bool steps) {
   plan.ranks = 2;
   plan.rank.resize(2);
   for (RankPlan& mine : plan.rank) {
-    const Op choose{.code = OpCode::choose, .value = kForms - 1};
-    mine.ops = {choose, choose, choose, choose, choose, {}};
+    mine.ops.assign(kForms, {.code = OpCode::choose, .value = kForms - 1});
+    mine.ops.insert(mine.ops.end(), {{.code = OpCode::chosen}, {}});
   }
   plan.trials = {.trial_class = 3, .forms = 3, .bytes = 1};
   const auto rank = [&](std::size_t r) {

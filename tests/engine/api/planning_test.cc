@@ -470,22 +470,26 @@ TEST(Trials, HaveTheseForms) {
                     one_shot = "direct_one_shot", two_shot = "direct_two_shot",
                     or_else = ", by trials also ";
   const auto by_trials = [&](const std::string& others) { return or_else + others; };
+  const auto or_stages = [&](const std::string& others, const std::string& algorithm) {
+    return or_else + others + " or stages (" + algorithm + ")";
+  };
   const std::string reads = "reads (direct_one_shot)", stores = "stores (direct_two_shot)",
                     claims = "claims (direct_two_shot)", streams = "streams (direct_two_shot)",
                     posts = "posts (direct_one_shot)";
   EXPECT_EQ(reduce_of(512, false), one_shot + board);
   EXPECT_EQ(reduce_of(k, false), one_shot + board + by_trials(reads + " or " + stores));
   EXPECT_EQ(reduce_of(8 * k, false),
-            one_shot + board + by_trials(reads + " or " + stores + " or " + claims));
+            one_shot + board + or_stages(reads + " or " + stores + " or " + claims, two_shot));
   EXPECT_EQ(reduce_of(64 * k, false),
-            two_shot + direct + by_trials(posts + " or " + reads + " or " + stores));
-  EXPECT_EQ(reduce_of(128 * k, false), two_shot + direct + by_trials(reads + " or " + stores));
+            two_shot + direct + or_stages(posts + " or " + reads + " or " + stores, two_shot));
+  EXPECT_EQ(reduce_of(128 * k, false),
+            two_shot + direct + or_stages(reads + " or " + stores, two_shot));
   EXPECT_EQ(reduce_of(4 * k * k, false),
-            two_shot + direct + by_trials(reads + " or " + stores + " or " + streams));
+            two_shot + direct + or_stages(reads + " or " + stores + " or " + streams, two_shot));
   EXPECT_EQ(reduce_of(8 * k, true),
-            one_shot + board + by_trials("reads (direct_two_shot) or " + stores));
+            one_shot + board + or_stages("reads (direct_two_shot) or " + stores, two_shot));
   EXPECT_EQ(reduce_of(64 * k, true),
-            two_shot + direct + by_trials(posts + " or reads (direct_two_shot)"));
+            two_shot + direct + or_stages(posts + " or reads (direct_two_shot)", two_shot));
   EXPECT_EQ(reduce_of(128 * k * k, false), two_shot + direct);
   // A call that names something gets it.
   EXPECT_EQ(reduce_of(8192, false, {.transport = Transport::board}), one_shot + board);
@@ -493,22 +497,24 @@ TEST(Trials, HaveTheseForms) {
   const std::string moved = " or stores (direct) or claims (direct)";
   for (const Collective collective : {Collective::all_gather, Collective::all_to_all}) {
     EXPECT_EQ(plan_of(call_of(collective, 2, 16 * k)),
-              "direct" + board + by_trials("reads (direct)" + moved));
+              "direct" + board + or_stages("reads (direct)" + moved, "direct"));
     EXPECT_EQ(plan_of(call_of(collective, 2, 128 * k)),
-              "direct" + direct + by_trials("posts (direct)" + moved));
+              "direct" + direct + or_stages("posts (direct)" + moved, "direct"));
   }
   EXPECT_EQ(plan_of(call_of(Collective::reduce_scatter, 2, 16 * k)),
-            "direct" + board + by_trials("reads (direct)"));
+            "direct" + board + or_stages("reads (direct)", "direct"));
   EXPECT_EQ(plan_of(call_of(Collective::reduce_scatter, 2, 4 * k * k)),
-            "direct" + direct + by_trials("streams (direct)"));
+            "direct" + direct + or_stages("streams (direct)", "direct"));
   EXPECT_EQ(plan_of(call_of(Collective::broadcast, 2, 2 * k)),
             "linear, mailbox transport" + by_trials("reads (linear) or stores (linear)"));
   EXPECT_EQ(plan_of(call_of(Collective::broadcast, 2, 64 * k)),
-            "linear" + direct + by_trials("posts (linear) or reads (linear) or stores (linear)"));
+            "linear" + direct +
+                or_stages("posts (linear) or reads (linear) or stores (linear)", "linear"));
   EXPECT_EQ(plan_of(call_of(Collective::reduce, 2, 2 * k)),
             "linear, mailbox transport" + by_trials("reads (linear) or " + stores));
-  EXPECT_EQ(plan_of(call_of(Collective::reduce, 2, 16 * k)),
-            "linear" + direct + by_trials("posts (linear) or " + stores + " or " + claims));
+  EXPECT_EQ(
+      plan_of(call_of(Collective::reduce, 2, 16 * k)),
+      "linear" + direct + or_stages("posts (linear) or " + stores + " or " + claims, "linear"));
   EXPECT_NE(plan_of(call_of(Collective::all_to_all, 4, 8 * k), 4).find(or_else), std::string::npos);
   EXPECT_EQ(plan_of(call_of(Collective::all_gather, 17, 16 * k), 17).find(or_else),
             std::string::npos);
@@ -532,9 +538,8 @@ void expect_equal_bits(int ranks) {
         for (T& x : in) x = static_cast<T>(static_cast<float>(random.below(1 << 20)) / 977.0F);
         call.in = kind.in_place ? out.data() : in.data();
         call.out = out.data();
-        // All forms are tried.
-        const int calls = bytes > 300'000 ? 17 : bytes > 10'000 ? 57 : 252;
-        for (int i = 0; i < calls; ++i) {
+        const std::uint32_t calls = trial_pace(*trial_class(kind, bytes)).concludes(kForms);
+        for (std::uint32_t i = 0; i < calls; ++i) {
           std::copy(in.begin(), in.end(), out.begin());
           me.call(call).throw_if_error();
           if (first.empty()) first = out;

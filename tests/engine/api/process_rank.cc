@@ -40,6 +40,7 @@
 #include "engine/base/parallel.h"
 #include "engine/faults/collective_case.h"
 #include "engine/faults/refuse_calls.h"
+#include "engine/run/form_trials.h"
 #include "numa/cpus.h"
 #include "tests/budget.h"
 #include "tests/engine/api/simulated_times.h"
@@ -262,6 +263,39 @@ int read_around(const CallArguments& given) {
   }
   me.barrier().throw_if_error();
   return say(access.refused() ? "staged: " + std::string(access.why()) : "read");
+}
+
+// Every kind of call with trials, in all forms, at odd addresses.
+int try_forms(const CallArguments& given) {
+  const Joined joined = join(given.options());
+  Member& me = *joined.member;
+  CaseBuffers buffers;
+  const auto n = static_cast<std::size_t>(given.ranks);
+  for (const TrialKind& kind : kTrialKinds) {
+    for (const std::size_t bytes : {20'000U, 100'000U, 400'000U, 1'500'000U}) {
+      const auto blocks = static_cast<std::size_t>(natural_blocks(kind.collective, given.ranks));
+      CollectiveCase test{.collective = kind.collective,
+                          .ranks = given.ranks,
+                          .count = bytes / (blocks == 1 ? 1 : n) / 4,
+                          .type = DataType::f32,
+                          .in_place = kind.in_place,
+                          .skew = 4};
+      const std::uint32_t calls = trial_pace(*trial_class(kind, bytes)).concludes(kForms);
+      for (std::uint32_t i = 0; i < calls; ++i) {
+        ++test.seed;
+        if (const std::string fault = run_case(me, test, buffers); !fault.empty())
+          return say(fault);
+      }
+      const std::string plan = me.plan_of(call_of(test, buffers)).value();
+      // An all-to-all in place has no other form, nor a reduce that adds up as vectors arrive.
+      const bool stays = kind.collective == Collective::all_to_all
+                             ? kind.in_place
+                             : kind.collective == Collective::reduce && given.ranks > 2;
+      if (!stays && plan.find("by trials") == std::string::npos)
+        return say(to_string(test) + ": " + plan);
+    }
+  }
+  return say("ok");
 }
 
 // The root's memory is no memory of others either.
@@ -941,6 +975,7 @@ const Plays& plays() {
       {"sweep_payloads", sweep_payloads},
       {"sweep_reads", [](const CallArguments& given) { return sweep(given.reads_all()); }},
       {"reads", read_around},
+      {"forms", try_forms},
       {"reads_filtered",
        [](const CallArguments& given) {
          if (given.is_last()) faults::refuse_calls({SYS_process_vm_readv});

@@ -114,6 +114,12 @@ INSTANTIATE_TEST_SUITE_P(Ranks, PrivateMemory,
                                           testing::Values("reads", "reads_filtered",
                                                           "reads_untraceable")));
 
+TEST(Processes, GiveTheSameResultsInAllForms) {
+  for (const int ranks : {2, 3}) {
+    for (const std::string& said : all_play(fresh_name(), ranks, "forms")) EXPECT_EQ(said, "ok\n");
+  }
+}
+
 // (Among four ranks the root stores nothing itself.)
 TEST(Processes, NamePrivateMemoryThatCannotBeRead) {
   const std::vector<std::string> said = all_play(fresh_name(), 4, "reads_no_memory");

@@ -397,6 +397,8 @@ class TrialRanks {
         rank.forms.push_back(form);
         const std::int64_t ns = times[times.size() == 1 ? 0 : r][form];
         rank.now += static_cast<std::int64_t>(part * static_cast<double>(ns));
+        rank.trials.end_call([&] { return rank.now; });
+        rank.now += idle[form];
         ++rank.number;
       }
     }
@@ -409,6 +411,7 @@ class TrialRanks {
   FormFigures figures(std::size_t r) const { return ranks_[r].figures; }
 
   static constexpr std::uint16_t kClass = kTrialSizes + 11;  // of 256 KiB
+  Times idle{};                                              // between calls, by form
 
  private:
   struct One {
@@ -461,6 +464,16 @@ TEST(FormTrials, EachFormIsTriedAndTheFastestOneIsTaken) {
     // Another class has its own choice.
     EXPECT_EQ(ranks.call(kTrial, reads, 10), (FormCounts{kTrial}));
     EXPECT_EQ(ranks.call(kTrial, reads, 10), (FormCounts{0, kTrial}));
+  }
+}
+
+// A form may leave work to its callers: that counts, but less than the calls.
+TEST(FormTrials, CallsCountMoreThanTheTimeBetween) {
+  for (const auto& [idle, wins] : {std::pair(20, true), {100, false}}) {
+    TrialRanks ranks;
+    ranks.idle[1] = idle;
+    ranks.call(2 * kTrial, {{100, 75}});
+    EXPECT_EQ(ranks.call(20, {{100, 75}})[1], wins ? 20 : 0) << idle;
   }
 }
 

@@ -204,6 +204,7 @@ struct Replay::Machine {
       case OpCode::widen:
       case OpCode::narrow:
       case OpCode::choose:
+      case OpCode::chosen:
       case OpCode::reach:
         fail(r, op, "is of no plan that a program is lowered to");
         return true;

@@ -527,11 +527,15 @@ TEST(Fuzz, PlansWithForms) {
     TestCall call = random_call(random, rules);
     while (output_bytes(call.layout, call.goal, 0) == 0) call = random_call(random, rules);
     const auto other = posts_first ? Transport::direct : Transport::board;
-    std::vector<Plan> plans;
-    plans.push_back(std::move(call.plan));
-    plans.push_back(make_plan(call.schedule, call.goal, call.layout, Buffers::in_place, other,
-                              {.board_bytes = kTestBoard}, {.eager = !posts_first})
-                        .value());
+    std::vector<FormPlan> plans;
+    const auto add = [&plans](Plan plan) {
+      const Form form = form_of(plan);
+      plans.push_back({form, std::move(plan)});
+    };
+    add(std::move(call.plan));
+    add(make_plan(call.schedule, call.goal, call.layout, Buffers::in_place, other,
+                  {.board_bytes = kTestBoard}, {.eager = !posts_first})
+            .value());
     call.plan = with_forms(std::move(plans), 5, output_bytes(call.layout, call.goal, 0));
     TestTeam team({.ranks = ranks, .policy = random_policy(random), .timeout_ns = kMinute});
     // Returns the number of the last call of rank 0 that published its buffers, as direct calls do.
