@@ -264,6 +264,9 @@ Result<Compiled> compile_another(CompileRequest& request, std::span<const Candid
 // Ranks reach private buffers in place by system calls.
 bool reads_or_stores(Form form) { return form == Form::reads || form == Form::stores; }
 
+// Processes try single copies from this part of Costs::private_min_bytes on.
+constexpr std::size_t kTriedEarlier = 16;
+
 bool are_private(const CompileRequest& request) { return request.staged || request.reaches; }
 
 bool is_refused(const Result<Compiled>& compiled) {
@@ -548,7 +551,8 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   }
   if (!compiled.ok()) return compiled.status();
   if (asked == nullptr && !has_transport) {
-    if (Status added = add_forms(request, m, reaches, *compiled); !added.ok()) return added;
+    const bool tries = reaches && part >= costs.private_min_bytes / kTriedEarlier;
+    if (Status added = add_forms(request, m, tries, *compiled); !added.ok()) return added;
   }
   const OrderSet orders = orders_of(*needs, *request.algorithm, compiled->brackets, call.op);
   if (needs->order && !orders.has(Order::coherent)) {

@@ -66,13 +66,14 @@ constexpr CostField kFields[] = {
                   "the most data, in whole cache lines, that one rank sends to several others by "
                   "mailboxes, if each rank has a core"),
     {"trial_min_bytes", "", bytes, &Costs::trial_min_bytes, 1, kMostBytes,
-     "the smallest call among at most `fixed_board_max_ranks` threads for which they measure "
-     "whether to post data, to read them in place or to store them in others' outputs"},
+     "the smallest call among at most `fixed_board_max_ranks` ranks for which they measure whether "
+     "to post data, to read them in place, to store them in others' outputs or to stage them"},
     {"trial_max_bytes", "", bytes, &Costs::trial_max_bytes, 0, std::size_t{64} << 20,
-     "the largest such call of two threads, for N threads divided by (N - 1)^2; 0: no trials"},
+     "the largest such call of two ranks, for N ranks divided by (N - 1)^2; 0: no trials"},
     {"private_min_bytes", "", bytes, &Costs::private_min_bytes, 1, kMostBytes,
      "the smallest vector of a broadcast, and part of a rank in other vectors, that processes read "
-     "and write in each other's private memory, if the kernel lets them; smaller ones are staged"},
+     "and write in each other's private memory, if the kernel lets them; smaller ones are staged, "
+     "and from a sixteenth on processes try both"},
     RANKINE_FIELD(push_max_ranks, push_ranks, ranks, 1, kAnyCount,
                   "the largest number of ranks for which the rank that adds up a part of an "
                   "all-reduce stores it in all outputs"),
