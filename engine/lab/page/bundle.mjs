@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 const [cache, output] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
 const require = createRequire(join(cache, 'package.json'));
-const esbuild = require('esbuild');
+const esbuild = require('esbuild-wasm');
 
 // The sources lie beside npm's packages, because the compilers look for packages there.
 const web = join(cache, 'web');

@@ -8,7 +8,7 @@ const [cache, page, tool, which = 'chromium'] = process.argv.slice(2);
 const chromium = which === 'chromium';
 const { browser, open, settled, require } = await launch(cache, page, which);
 // The page's code for numbers, because the test compares numbers as the page writes them.
-const format = require('esbuild').buildSync({ entryPoints: [join(dirname(fileURLToPath(import.meta.url)), '../../../../engine/lab/page/web/format.ts')], write: false, format: 'esm' }).outputFiles[0].text;
+const format = require('esbuild-wasm').buildSync({ entryPoints: [join(dirname(fileURLToPath(import.meta.url)), '../../../../engine/lab/page/web/format.ts')], write: false, format: 'esm' }).outputFiles[0].text;
 const { duration, rate, size } = await import('data:text/javascript,' + encodeURIComponent(format));
 
 // --- The page shows the engine's answers.
