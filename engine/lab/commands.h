@@ -37,15 +37,14 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console);
 // rankine reproduce: recomputes a paper's tables, figures and statements from the schedules.
 
 struct ReproduceArguments {
-  std::string paper;  // trivance or traff; empty: both
+  std::string paper;  // trivance, the only one
   std::string svg;    // a folder for the figures; empty: none
   bool json = false;
 };
 
 Subcommand add_reproduce(Command tool);
 
-// Prints the tables. A difference from the paper is no error. Errors: a folder cannot be written,
-// or the paper has no figures.
+// Prints the tables. A difference from the paper is no error. Errors: a folder cannot be written.
 Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& console);
 
 // rankine faults: plays the table of faults on threads or among processes and counts the results.

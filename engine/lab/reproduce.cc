@@ -8,15 +8,14 @@
 #include <cmath>
 #include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <type_traits>
 #include <vector>
 
 #include "algorithms/torus.h"
@@ -32,12 +31,10 @@
 
 namespace rankine::reproduce {
 
-inline constexpr std::string_view kTrivanceKey = "trivance", kTraffKey = "traff";
+inline constexpr std::string_view kTrivanceKey = "trivance";
 inline constexpr std::string_view kTrivanceTitle =
     "Juerss, Addanki & Schmid, Trivance: Latency-Optimal AllReduce by Shortcutting Multiport "
     "Networks";
-inline constexpr std::string_view kTraffTitle =
-    "J. L. Traff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, 2025";
 
 // All computed results about Trivance.
 struct Trivance {
@@ -47,19 +44,14 @@ struct Trivance {
   std::vector<Outcome> outcomes;
 };
 
-template <class Outcomes>
-std::size_t agreeing(const Outcomes& outcomes) {
-  return static_cast<std::size_t>(
-      std::count_if(outcomes.begin(), outcomes.end(), [](const auto& outcome) {
-        return std::invoke(&std::decay_t<decltype(outcome)>::agrees, outcome);
-      }));
+std::size_t agreeing(const std::vector<Outcome>& outcomes) {
+  return static_cast<std::size_t>(std::count_if(outcomes.begin(), outcomes.end(),
+                                                [](const Outcome& each) { return each.agrees; }));
 }
 
 void print(std::ostream& out, const Trivance& trivance);
-void print(std::ostream& out, const std::vector<TraffOutcome>& outcomes);
 
 nlohmann::ordered_json to_json(const Trivance& trivance);
-nlohmann::ordered_json to_json(const std::vector<TraffOutcome>& outcomes);
 
 struct Picture {
   std::string name, svg;
@@ -244,27 +236,6 @@ nlohmann::ordered_json to_json(const Trivance& trivance) {
           {"statements", std::move(rows)}, {"agree", agreeing(trivance.outcomes)}};
 }
 
-nlohmann::ordered_json to_json(const std::vector<TraffOutcome>& outcomes) {
-  Json rows = Json::array();
-  for (const TraffOutcome& outcome : outcomes) {
-    const TraffStatement& s = *outcome.statement;
-    rows.push_back({{"id", s.id},
-                    {"where", s.where},
-                    {"statement", s.text},
-                    {"processors", outcome.processors},
-                    {"cases", outcome.cases},
-                    {"agreeing", outcome.agreeing},
-                    {"stated", outcome.shown.stated},
-                    {"found", outcome.shown.found},
-                    {"verdict", outcome.agrees() ? "holds" : "does not hold"},
-                    {"why", outcome.agrees() ? "" : s.why}});
-  }
-  return {{"paper", kTraffKey},
-          {"title", kTraffTitle},
-          {"statements", std::move(rows)},
-          {"agree", agreeing(outcomes)}};
-}
-
 namespace {
 
 using tools::Cell, tools::Table;
@@ -344,15 +315,6 @@ void print_figure(std::ostream& out, const Panel& panel) {
   out << changes << "\n\n";
 }
 
-void print_statement(std::ostream& out, std::string_view id, std::string_view where,
-                     std::string_view text, std::string_view stated, std::string_view found,
-                     std::string_view verdict, std::string_view why) {
-  out << fmt::format("{}  [{}]\n  {}\n  paper {}; found {}: {}\n", id, where, text, stated, found,
-                     verdict);
-  if (!why.empty()) out << fmt::format("  {}\n", why);
-  out << "\n";
-}
-
 }  // namespace
 
 void print(std::ostream& out, const Trivance& trivance) {
@@ -366,25 +328,13 @@ void print(std::ostream& out, const Trivance& trivance) {
   out << "Statements. Gains are those of the figures, against the fastest of the others.\n\n";
   for (const Outcome& outcome : trivance.outcomes) {
     const Statement& s = *outcome.statement;
-    print_statement(out, s.id, s.where, s.text, stated_text(s), found_text(outcome),
-                    verdict_text(outcome), outcome.agrees ? "" : s.why);
+    out << fmt::format("{}  [{}]\n  {}\n  paper {}; found {}: {}\n", s.id, s.where, s.text,
+                       stated_text(s), found_text(outcome), verdict_text(outcome));
+    if (!outcome.agrees && !s.why.empty()) out << fmt::format("  {}\n", s.why);
+    out << "\n";
   }
   out << fmt::format("{} of {} statements hold\n", agreeing(trivance.outcomes),
                      trivance.outcomes.size());
-}
-
-void print(std::ostream& out, const std::vector<TraffOutcome>& outcomes) {
-  out << kTraffTitle << "\n\n";
-  for (const TraffOutcome& outcome : outcomes) {
-    const TraffStatement& s = *outcome.statement;
-    out << fmt::format("{}  [{}]\n  {}\n  {} {}, p = {}\n  paper {}; found {}: {}\n", s.id, s.where,
-                       s.text, outcome.cases, outcome.cases == 1 ? "case" : "cases",
-                       outcome.processors, outcome.shown.stated, outcome.shown.found,
-                       verdict_text(outcome));
-    if (!outcome.agrees() && !s.why.empty()) out << fmt::format("  {}\n", s.why);
-    out << "\n";
-  }
-  out << fmt::format("{} of {} statements hold\n", agreeing(outcomes), outcomes.size());
 }
 
 }  // namespace rankine::reproduce
@@ -431,11 +381,12 @@ Status write_pictures(const std::string& folder, const std::vector<Picture>& pic
 }
 
 Result<std::string> read_reproduced_paper(std::string_view argument, std::string_view text) {
-  constexpr std::string_view kPapers[] = {kTrivanceKey, kTraffKey};
-  for (const std::string_view paper : kPapers) {
-    if (text == paper) return std::string(text);
+  if (text == kTrivanceKey) return std::string(text);
+  if (text == "traff") {
+    return invalid_argument(
+        "paper is 'traff', whose statements are claims; 'rankine claims traff' checks them");
   }
-  return unknown_name(argument, text, kPapers);
+  return unknown_name(argument, text, std::span(&kTrivanceKey, 1));
 }
 
 }  // namespace
@@ -445,13 +396,12 @@ Subcommand add_reproduce(Command tool) {
   ReproduceArguments& a = *owned;
   const Command app = tool.add_subcommand(
       "reproduce", "a paper's tables, figures and statements, recomputed from the schedules");
-  add_argument(app, "paper", a.paper, read_reproduced_paper, "NAME", "trivance or traff (both)");
+  add_argument(app, "paper", a.paper, read_reproduced_paper, "NAME", "trivance");
   add_text(app, "--svg", a.svg, "DIR", "write the figures into this folder, one file per part");
   app.add_flag("--json", a.json, "everything as JSON: tables, figures, statements");
   app.footer(
       "Examples:\n"
       "  rankine reproduce trivance --svg figures\n"
-      "  rankine reproduce traff\n"
       "  rankine reproduce --json > papers.json\n"
       "Verdicts compare the paper's numbers with the engine's, by Eq. (1); rankine claims asks "
       "flows and packets, too.");
@@ -459,45 +409,29 @@ Subcommand add_reproduce(Command tool) {
 }
 
 Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& console) {
-  const bool with_trivance = arguments.paper.empty() || arguments.paper == kTrivanceKey;
-  const bool with_traff = arguments.paper.empty() || arguments.paper == kTraffKey;
   if (!arguments.svg.empty()) {
-    if (!with_trivance) {
-      return invalid_argument(
-          fmt::format("--svg is '{}' and the paper is {}; rankine recomputes only "
-                      "the figures of trivance",
-                      arguments.svg, arguments.paper));
-    }
     // Checks the folder before the work begins, so that no work is lost.
     Status status = prepare_folder(arguments.svg);
     if (!status.ok()) return status;
   }
   std::unique_ptr<Trivance> trivance;
-  std::vector<TraffOutcome> traff;
   {
     Progress progress(console);
-    const auto report = [&](std::string_view what) -> ProgressReport {
-      return [&, what](std::size_t done, std::size_t all) {
-        if (progress.due()) progress.show(fmt::format("{} of {} {}", done, all, what));
-      };
-    };
-    if (with_trivance) trivance = work_out_trivance(report("schedules of Trivance's evaluation"));
-    if (with_traff) traff = traff_outcomes(report("numbers of processors of Traff's statements"));
+    trivance = work_out_trivance([&](std::size_t done, std::size_t all) {
+      if (!progress.due()) return;
+      progress.show(fmt::format("{} of {} schedules of Trivance's evaluation", done, all));
+    });
   }
   if (!arguments.svg.empty()) {
     const Status status = write_pictures(arguments.svg, pictures_of(trivance->panels));
     if (!status.ok()) return status;
   }
   if (arguments.json) {
-    auto papers = nlohmann::ordered_json::array();
-    if (with_trivance) papers.push_back(to_json(*trivance));
-    if (with_traff) papers.push_back(to_json(traff));
-    console.out << nlohmann::ordered_json{{"papers", std::move(papers)}}.dump(2) << "\n";
-    return Exit::ok;
+    const auto papers = nlohmann::ordered_json::array({to_json(*trivance)});
+    console.out << nlohmann::ordered_json{{"papers", papers}}.dump(2) << "\n";
+  } else {
+    print(console.out, *trivance);
   }
-  if (with_trivance) print(console.out, *trivance);
-  if (with_trivance && with_traff) console.out << "\n";
-  if (with_traff) print(console.out, traff);
   return Exit::ok;
 }
 

@@ -1,5 +1,3 @@
-// The tables of Trivance, and the theorems of Traff.
-//
 // Tables 1 and 2 of Trivance, computed from the schedules: the rounds, the bytes and the time on
 // the busiest links of an algorithm, as multiples of the optimum.
 //
@@ -70,40 +68,5 @@ std::vector<ProfileKey> table_keys();
 // Table 1 on rings of 64 to 256 ranks, table 2 on tori of two, three and four dimensions, with
 // sizes that the line's formulas allow.
 std::vector<TableRow> table_rows(Profiles& profiles);
-
-// Traff's paper on reduce-scatter, theorem by theorem: for each number of processors of a range,
-// the stated value and the value of the circulant schedule.
-//   p processors    m the size of the vector    s skips    q = ceil(log2 p)
-
-// One comparison for a number of processors; there may be several, for sizes of blocks or skips.
-struct TraffCase {
-  bool agrees = false;
-  std::string stated, found;  // "22 processors: 5 rounds"
-};
-
-struct TraffStatement {
-  std::string_view id;  // never changes
-  std::string_view where;
-  std::string_view text;
-  std::vector<int> (*processors)();
-  std::vector<TraffCase> (*cases)(int p);
-  std::string_view why{};  // the reason of a difference, if known, for readers
-};
-std::span<const TraffStatement> traff_statements();
-
-struct TraffOutcome {
-  const TraffStatement* statement = nullptr;
-  std::size_t cases = 0, agreeing = 0;
-  TraffCase shown;         // the first disagreeing case, or else the last one
-  std::string processors;  // "1..256, 257, 384, ... 1024"
-
-  bool agrees() const { return agreeing == cases; }
-};
-
-// The outcomes of all statements, computed on all cores.
-std::vector<TraffOutcome> traff_outcomes(const ProgressReport& progress = {});
-
-// "holds", "does not hold in 3 of 100 cases"
-std::string verdict_text(const TraffOutcome& outcome);
 
 }  // namespace rankine::reproduce

@@ -52,7 +52,7 @@ std::string command(const std::string& name) {
       {"claims", "lu-5.2 --no-execute"},
       {"skips", "--ranks 7"},
       {"synthesise", "all_gather --ranks 4"},
-      {"reproduce", "traff"},
+      {"reproduce", "--help"},
       {"plan", "gpt2 --dp 2"},
       {"step", "gpt2 --dp 2"},
       {"buckets", "--ranks 2 --tensors 4"},

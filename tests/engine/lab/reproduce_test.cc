@@ -484,49 +484,14 @@ TEST(Tables, SchedulesAreWhatTheTextDerives) {
     EXPECT_TRUE(row.theta.printed && row.lambda.printed && row.delta.printed) << what;
     EXPECT_EQ(row.theta.exact(), row.why.empty()) << what;
     if (!row.theta.exact()) different.insert(what);
+    if (row.table == 1 || what != "Swing (B)") continue;
+    // On large tori the result is within 2 % of the printed limit: 1.2, 1.04 ...
+    EXPECT_NEAR(static_cast<double>(row.theta.found.approximate()),
+                static_cast<double>(row.theta.printed->approximate()), 0.04);
   }
   // Exactly the rows with a known difference in delay have an explanation.
   EXPECT_EQ(different, (std::set<std::string>{"Rec.Doub. (B)", "Rec.Doub. (L)", "Swing (L)",
                                               "Bruck (B), shortest", "Bruck (L), shortest"}));
-}
-
-TEST(Tables, ThePapersRoundedEntriesComeOut) {
-  // On large tori the result is within 2 % of the printed limit: Swing 1.2, Trivance 1.04 ...
-  Profiles profiles;
-  for (const TableRow& row : table_rows(profiles)) {
-    if (row.table != 2 || row.line->name != "Swing (B)") continue;
-    EXPECT_NEAR(static_cast<double>(row.theta.found.approximate()),
-                static_cast<double>(row.theta.printed->approximate()), 0.04);
-  }
-}
-
-// Traff's statements: all hold, except that Algorithm 1 works as printed for any skips.
-
-TEST(Traff, StatementsHoldButForTheLetterOfCorollary2) {
-  std::set<std::string_view> ids, different;
-  std::size_t last = 0, all_pieces = 0;
-  const auto outcomes = traff_outcomes([&](std::size_t done, std::size_t all) {
-    EXPECT_EQ(done, last + 1);
-    last = done;
-    all_pieces = all;
-  });
-  EXPECT_EQ(last, all_pieces);
-  EXPECT_EQ(outcomes.size(), traff_statements().size());
-  for (const TraffOutcome& outcome : outcomes) {
-    const TraffStatement& statement = *outcome.statement;
-    EXPECT_TRUE(ids.insert(statement.id).second) << statement.id;
-    EXPECT_GT(outcome.cases, 0u) << statement.id;
-    EXPECT_FALSE(outcome.processors.empty() || outcome.shown.stated.empty()) << statement.id;
-    EXPECT_EQ(outcome.shown.agrees, outcome.agrees()) << statement.id;
-    if (outcome.agrees()) {
-      EXPECT_EQ(verdict_text(outcome), "holds");
-      continue;
-    }
-    different.insert(statement.id);
-    EXPECT_FALSE(statement.why.empty()) << statement.id;
-    EXPECT_TRUE(verdict_text(outcome).starts_with("does not hold in ")) << verdict_text(outcome);
-  }
-  EXPECT_EQ(different, std::set<std::string_view>{"traff-reproduce-corollary2-letter"});
 }
 
 }  // namespace
@@ -558,7 +523,7 @@ std::size_t agreeing(const Json& statements, const std::string& members) {
 TEST(Reproduce, JsonAndPicturesHaveEverything) {
   const std::string pictures = new_folder() + "/figures";
   const Json papers = json_of("reproduce --json --svg " + pictures).at("papers");
-  ASSERT_EQ(papers.size(), 2u);
+  ASSERT_EQ(papers.size(), 1u);
   const Json& trivance = papers.at(0);
   EXPECT_EQ(trivance.at("paper"), "trivance");
   for (const Json& row : trivance.at("tables")) {
@@ -585,10 +550,6 @@ TEST(Reproduce, JsonAndPicturesHaveEverything) {
             agreeing(trivance.at("statements"),
                      "id where statement measure unit panels others stated found allowed distance "
                      "verdict why"));
-  EXPECT_EQ(papers.at(1).at("paper"), "traff");
-  EXPECT_EQ(papers.at(1).at("agree"),
-            agreeing(papers.at(1).at("statements"),
-                     "id where statement processors cases agreeing stated found verdict why"));
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(pictures)) {
     EXPECT_TRUE(is_well_formed(text_of(entry.path()))) << entry.path();
