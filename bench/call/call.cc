@@ -1,8 +1,8 @@
 // Measures the engine's own time per call, without data movement: the price of generality.
 //
-//   third_party/bazel run -c opt //bench/call -- --benchmark_filter='^(all_reduce_8B|shapes)'
+//   third_party/bazel run -c opt //bench/call -- --benchmark_filter=^all_reduce_8B
 //
-// forms.cc adds started calls, epilogues and buckets to the same program.
+// forms.cc adds started calls, messages and epilogues to the same program.
 //
 //   all_reduce_8B/<how>   one rank, alone in its communicator, in place: it waits for no rank and
 //     sends nothing. Batch by batch in turns: `call` (Member::all_reduce as callers write it;
@@ -15,26 +15,19 @@
 //     `.._spread` is half the distance between the quartiles over the batches, `.._undisturbed`
 //     the tenth percentile.
 //
-//   shapes/<number>       as `chosen`, with this number of different counts in turn (`shuffled`: in
-//     random order): the cost of finding a plan for a server with varying sizes. `bytes_of_plans`
-//     is the memory of the communicator's plans at the end.
 //   first_call/<collective>/<ranks>/<bytes>   the time of planning a call by one rank (plan_of)
 //     in its own communicator; the engine chooses the algorithm.
-//   team_create/<ranks>   the time of creating and destroying a Team.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/communicator.h"
-#include "engine/api/team.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/base/statistics.h"
 #include "engine/cli/harness.h"
@@ -140,37 +133,6 @@ void all_reduce(benchmark::State& state, const CallOptions& options) {
       ->Repetitions(3)                                         \
       ->Unit(benchmark::kNanosecond)
 
-// Calls with this number of shapes, in order or shuffled; each shape was called once before.
-void shapes(benchmark::State& state, bool shuffled) {
-  pin_to_a_core();
-  const auto many = static_cast<std::size_t>(state.range(0));
-  const auto communicator = Communicator::create({.ranks = 1, .tuned = false}).value();
-  const auto member = communicator->join(0).value();
-  std::vector<float> data(many + 1);
-  std::vector<std::size_t> counts(many);
-  for (std::size_t i = 0; i < many; ++i) counts[i] = i + 1;
-  if (shuffled) std::shuffle(counts.begin(), counts.end(), std::mt19937_64(1));
-  const auto call_all = [&] {
-    for (const std::size_t count : counts) {
-      member->all_reduce(std::span(data).first(count)).throw_if_error();
-    }
-  };
-  call_all();
-  for (auto _ : state) call_all();
-  state.counters["ns_per_call"] = benchmark::Counter(
-      static_cast<double>(many) * 1e-9,
-      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-  state.counters["bytes_of_plans"] = static_cast<double>(communicator->shared_memory().plans);
-}
-BENCHMARK_CAPTURE(shapes, in_turn, false)
-    ->Name("shapes")
-    ->Arg(1)
-    ->Arg(2)
-    ->Arg(100)
-    ->Arg(1'000)
-    ->Arg(10'000);
-BENCHMARK_CAPTURE(shapes, shuffled, true)->Name("shapes_shuffled")->Arg(1'000)->Arg(10'000);
-
 void first_call(benchmark::State& state, Collective collective) {
   const auto ranks = static_cast<int>(state.range(0));
   const auto count = static_cast<std::size_t>(state.range(1)) / sizeof(float);
@@ -186,15 +148,6 @@ void first_call(benchmark::State& state, Collective collective) {
     state.ResumeTiming();
   }
 }
-
-void team_create(benchmark::State& state) {
-  for (auto _ : state) {
-    Team::create({.ranks = static_cast<int>(state.range(0)), .tuned = false})
-        .status()
-        .throw_if_error();
-  }
-}
-BENCHMARK(team_create)->Arg(2)->Arg(8)->Arg(64)->Unit(benchmark::kMicrosecond);
 
 const bool kFirstCallsAreRegistered = [] {
   for (const Collective collective : all_collectives()) {

@@ -1,4 +1,4 @@
-// Measures started calls, groups, messages, epilogues and buckets, beside calls that wait.
+// Measures started calls, groups, messages and epilogues, beside calls that wait.
 //
 //   third_party/bazel run -c opt //bench/call -- --benchmark_filter=^prepared/
 //
@@ -39,8 +39,6 @@
 //     apply() on all rows), `fused` (the call with the epilogue). Medians over the batches, in
 //     microseconds per call; `saved` is the part of then_pass that fused does not take, the median
 //     of the batches' ratios, and `saved_spread` half the distance between their quartiles.
-//   buckets/<how>/<ranks>/<tensors>/<elements>   many small tensors reduced one by one, or packed
-//     into buckets (fused): the time of all tensors once, on the slowest rank.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -56,7 +54,6 @@
 #include <vector>
 
 #include "engine/api/active.h"
-#include "engine/api/buckets.h"
 #include "engine/api/epilogues.h"
 #include "engine/api/experts.h"
 #include "engine/api/request.h"
@@ -585,54 +582,6 @@ BENCHMARK(epilogue)
     ->Iterations(1)
     ->UseManualTime()
     ->Unit(benchmark::kMicrosecond);
-
-void all_reduce_tensors(benchmark::State& state, bool fused) {
-  const int ranks = static_cast<int>(state.range(0));
-  const auto tensors = static_cast<std::size_t>(state.range(1));
-  const auto elements = static_cast<std::size_t>(state.range(2));
-  auto team = Team::create({.ranks = ranks, .tuned = false});
-  if (!team.ok()) {
-    state.SkipWithError(team.status().text().c_str());
-    return;
-  }
-  std::vector<double> took(static_cast<std::size_t>(ranks));
-  for (auto _ : state) {
-    const Status status = (*team)->run([&](Member& me) {
-      std::vector<std::vector<float>> data(tensors, std::vector<float>(elements, 1.0F));
-      std::vector<std::span<float>> spans(data.begin(), data.end());
-      Buckets buckets(me);
-      const auto reduce_all = [&] {
-        if (fused) {
-          buckets.all_reduce(std::span<const std::span<float>>(spans)).throw_if_error();
-        } else {
-          for (const std::span<float> tensor : spans) me.all_reduce(tensor).throw_if_error();
-        }
-      };
-      constexpr int kRepeats = 20;
-      reduce_all();  // makes plans, scratch and pages
-      took[static_cast<std::size_t>(me.rank())] = batch_ns(me, kRepeats, reduce_all);
-    });
-    if (!status.ok()) {
-      state.SkipWithError(status.text().c_str());
-      return;
-    }
-    state.SetIterationTime(*std::max_element(took.begin(), took.end()) * 1e-9);
-  }
-  state.counters["bytes"] = static_cast<double>(tensors * elements * sizeof(float));
-}
-
-void one_by_one(benchmark::State& state) { all_reduce_tensors(state, false); }
-void fused(benchmark::State& state) { all_reduce_tensors(state, true); }
-
-void shapes(benchmark::internal::Benchmark* benchmark) {
-  benchmark->UseManualTime()->Iterations(5)->Repetitions(5)->ReportAggregatesOnly();
-  for (const int ranks : {2, 4, 8}) {
-    for (const int elements : {16, 256, 4096}) benchmark->Args({ranks, 256, elements});
-  }
-}
-
-BENCHMARK(one_by_one)->Name("buckets/one_by_one")->Apply(shapes);
-BENCHMARK(fused)->Name("buckets/fused")->Apply(shapes);
 
 }  // namespace
 }  // namespace rankine
