@@ -99,38 +99,6 @@ TEST(Abi, TheLibraryIsNamedByItsMajorVersion) {
   EXPECT_EQ(found, 0);
 }
 
-// The offset of each member, and the size, of each struct that programs lay out. No offset may ever
-// change; new members come after the last one. x86-64: pointers and size_t have 8 bytes.
-using Offsets = std::vector<std::size_t>;
-
-TEST(Abi, StructsAreLaidOutAsTheyEverWere) {
-  EXPECT_EQ(
-      (Offsets{offsetof(rkConfig_t, size), offsetof(rkConfig_t, timeoutMs),
-               offsetof(rkConfig_t, wait), offsetof(rkConfig_t, network),
-               offsetof(rkConfig_t, nodes), offsetof(rkConfig_t, levels),
-               offsetof(rkConfig_t, levelCount), offsetof(rkConfig_t, tuned),
-               offsetof(rkConfig_t, recordTimes), offsetof(rkConfig_t, planBytes),
-               offsetof(rkConfig_t, order), offsetof(rkConfig_t, progressCore),
-               offsetof(rkConfig_t, placement), offsetof(rkConfig_t, ports), sizeof(rkConfig_t)}),
-      (Offsets{0, 8, 16, 24, 32, 40, 48, 52, 56, 64, 72, 80, 88, 96, 104}));
-  EXPECT_EQ((Offsets{offsetof(rkCallOptions_t, size), offsetof(rkCallOptions_t, algorithm),
-                     offsetof(rkCallOptions_t, transport), offsetof(rkCallOptions_t, timeoutMs),
-                     offsetof(rkCallOptions_t, segments), offsetof(rkCallOptions_t, group),
-                     offsetof(rkCallOptions_t, aggregation), offsetof(rkCallOptions_t, dims),
-                     offsetof(rkCallOptions_t, dimCount), offsetof(rkCallOptions_t, skips),
-                     offsetof(rkCallOptions_t, skipCount), offsetof(rkCallOptions_t, levels),
-                     offsetof(rkCallOptions_t, levelCount), offsetof(rkCallOptions_t, tag),
-                     offsetof(rkCallOptions_t, order), offsetof(rkCallOptions_t, radix),
-                     offsetof(rkCallOptions_t, sharedPayloads), sizeof(rkCallOptions_t)}),
-            (Offsets{0, 8, 16, 24, 32, 36, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 116, 120}));
-  EXPECT_EQ((Offsets{sizeof(rkUniqueId), alignof(rkUniqueId), sizeof(rkComm_t), sizeof(rkRequest_t),
-                     sizeof(rkResult_t), sizeof(rkDataType_t), sizeof(rkRedOp_t)}),
-            (Offsets{128, 1, 8, 8, 4, 4, 4}));
-  // The sizes that a program without the newest members passes.
-  EXPECT_EQ((rkConfig_t RK_CONFIG_INITIALIZER).size, 104u);
-  EXPECT_EQ((rkCallOptions_t RK_CALL_OPTIONS_INITIALIZER).size, 120u);
-}
-
 }  // namespace
 
 // The adapter for ggml, called as ggml's meta backend calls it: by looking up three functions by
