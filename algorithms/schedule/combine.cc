@@ -191,14 +191,6 @@ Schedule on(Group group, Schedule a) {
   return out;
 }
 
-Schedule on_ranks(int ranks, std::vector<Rank> members, Schedule a) {
-  const int blocks = a.blocks;
-  return on(
-      {ranks, blocks,
-       [members = std::move(members)](Rank r) { return members[static_cast<std::size_t>(r)]; }},
-      std::move(a));
-}
-
 Schedule on_blocks(int blocks, Block first, Schedule a) {
   const int ranks = a.ranks;
   return on(

@@ -47,8 +47,7 @@ struct Group {
 Schedule on(Group group, Schedule a);
 
 // on() for the common cases.
-Schedule on_ranks(int ranks, std::vector<Rank> members, Schedule a);  // blocks stay
-Schedule on_blocks(int blocks, Block first, Schedule a);              // a's blocks, from `first` on
+Schedule on_blocks(int blocks, Block first, Schedule a);  // a's blocks, from `first` on
 // root takes the part of rank 0, root + 1 that of rank 1, ...
 Schedule rooted_at(Rank root, Schedule a);
 

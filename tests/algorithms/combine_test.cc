@@ -69,7 +69,6 @@ TEST(Combinators, OfASmallSchedule) {
       {dual(multicast), "3x1x1 | 1,2>0:0+"},
       {dual(moved), "2x2x1 | 1>0:1=0@0+"},
       {on(names, s), "9x8x1 | 8>7:4.5 | 7>6:0.1.4.5+"},
-      {on_ranks(6, {5, 3, 1}, s), "6x2x1 | 5>3:1 | 3>1:0.1+"},
       {on_blocks(9, 6, s), "3x9x1 | 0>1:7 | 1>2:6.7+"},
       {rooted_at(2, s), "3x2x1 | 2>0:1 | 0>1:0.1+"},
       {turned(2, mirror), "3x6x1 | 2>0:0.1"},
@@ -143,11 +142,7 @@ TEST(Combinators, KeepAllReduceAnAllReduce) {
       check(pipelined(s, 2, 5));
       check(rooted_at(n - 1, s));
       check(halves(s, s));
-      check(on_ranks(n,
-                     n == 2   ? std::vector<Rank>{1, 0}
-                     : n == 3 ? std::vector<Rank>{2, 0, 1}
-                              : std::vector<Rank>{5, 2, 4, 0, 1, 3},
-                     s));
+      check(on({n, s.blocks, [n](Rank r) { return (5 * r + 1) % n; }}, s));
     }
   }
 }
