@@ -2,19 +2,10 @@
 // nothing of the laboratory; engine/run includes no schedule, program or algorithm; public
 // headers show nothing of the inside.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cctype>
-#include <cstddef>
-#include <filesystem>
-#include <fstream>
-#include <map>
 #include <regex>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
+
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

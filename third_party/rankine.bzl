@@ -160,7 +160,9 @@ def rankine_cc_test(name, deps = [], main = True, copts = [], linkopts = [], siz
       size: small (a minute, the default here), medium, large, enormous.
       **kwargs: srcs, tags, timeout, data, args, env, shard_count, ... as in cc_test.
     """
-    gtest = "@googletest//:gtest_main" if main else "@googletest//:gtest"
+    gtest = ["@googletest//:gtest_main" if main else "@googletest//:gtest"]
+    if native.package_name().startswith("tests"):
+        gtest.append("//tests:testing")
     kwargs.setdefault("linkstatic", True)  # as the libraries
     flags, precompiled = _with_precompiled("precompiled_for_tests", copts)
     cc_test(
@@ -168,7 +170,7 @@ def rankine_cc_test(name, deps = [], main = True, copts = [], linkopts = [], siz
         size = size,
         copts = _copts(_TEST_COPTS + copts) + flags,
         linkopts = _LINKOPTS + linkopts,
-        deps = deps + [d for d in [gtest] if d not in deps] + precompiled,
+        deps = deps + [d for d in gtest if d not in deps] + precompiled,
         **kwargs
     )
 

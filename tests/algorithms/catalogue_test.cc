@@ -1,12 +1,3 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/levels.h"
 #include "algorithms/parameters.h"
@@ -15,6 +6,7 @@
 #include "algorithms/shapes.h"
 #include "algorithms/straggler.h"
 #include "tests/algorithms/reference.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,16 +1,6 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
-
+#include "algorithms/circulant.h"
 #include "algorithms/bruck.h"
 #include "algorithms/catalogue.h"
-#include "algorithms/circulant.h"
 #include "algorithms/halving_doubling.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/run_sums.h"
@@ -19,6 +9,7 @@
 #include "algorithms/tree.h"
 #include "algorithms/trivance.h"
 #include "tests/algorithms/reference.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

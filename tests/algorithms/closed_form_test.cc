@@ -1,15 +1,10 @@
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
-
-#include <bit>
-#include <cmath>
-#include <stdexcept>
-#include <utility>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/formula.h"
 #include "algorithms/parameters.h"
 #include "algorithms/rational.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,18 +1,9 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <random>
-#include <set>
-#include <stdexcept>
-#include <utility>
-#include <vector>
-
-#include "algorithms/catalogue.h"
 #include "algorithms/schedule/combine.h"
+#include "algorithms/catalogue.h"
 #include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/schedule/stating_order.h"
 #include "tests/algorithms/reference.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

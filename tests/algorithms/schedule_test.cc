@@ -1,16 +1,10 @@
-#include <gtest/gtest.h>
-
-#include <random>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
+#include "algorithms/schedule/schedule.h"
 #include "algorithms/schedule/blocks.h"
 #include "algorithms/schedule/collective.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/rotation_symmetric.h"
-#include "algorithms/schedule/schedule.h"
 #include "tests/algorithms/reference.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

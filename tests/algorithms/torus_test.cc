@@ -1,11 +1,4 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <complex>
-#include <map>
-#include <set>
-#include <utility>
-#include <vector>
 
 #include "algorithms/bruck.h"
 #include "algorithms/catalogue.h"
@@ -15,6 +8,7 @@
 #include "algorithms/torus_rings.h"
 #include "algorithms/trivance.h"
 #include "tests/algorithms/reference.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

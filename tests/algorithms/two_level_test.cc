@@ -1,13 +1,5 @@
 // Traffic between groups, counted transfer by transfer: every byte crosses once.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <map>
-#include <tuple>
-#include <utility>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/hierarchical.h"
 #include "algorithms/levels.h"
@@ -16,6 +8,7 @@
 #include "algorithms/torus_all_to_all.h"
 #include "algorithms/tree.h"
 #include "tests/algorithms/reference.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

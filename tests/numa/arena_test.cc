@@ -1,21 +1,12 @@
 #include "numa/memory.h"
 
-#include <gtest/gtest.h>
 #include <numaif.h>
 #include <sys/mman.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <map>
-#include <utility>
-#include <vector>
 
 #include "numa/memory.h"
 #include "numa/system_calls.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -2,23 +2,13 @@
 // mbind() requests, and PretendedMachine makes a fake machine answer for the real one.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <hwloc.h>
 #include <sched.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "numa/memory.h"
 #include "numa/system_calls.h"
 #include "numa/topology.h"
+#include "tests/testing.h"
 
 namespace rankine {
 

@@ -1,21 +1,12 @@
-#include <gtest/gtest.h>
 #include <numaif.h>
 #include <sys/mman.h>
-
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "numa/cpus.h"
 #include "numa/memory.h"
 #include "numa/placement.h"
 #include "numa/system_calls.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

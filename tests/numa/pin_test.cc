@@ -1,12 +1,4 @@
-#include <gtest/gtest.h>
 #include <sched.h>
-
-#include <cerrno>
-#include <functional>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "engine/base/parallel.h"
 #include "numa/cpus.h"
@@ -14,6 +6,7 @@
 #include "numa/refusals.h"
 #include "numa/system_calls.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,18 +1,10 @@
-#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "numa/placement.h"
 #include "numa/system_calls.h"
 #include "tests/numa/fixtures.h"
 #include "tests/numa/machines.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,23 +1,12 @@
 #include "numa/topology.h"
 
-#include <gtest/gtest.h>
 #include <hwloc.h>
 #include <numa.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "numa/cpus.h"
 #include "numa/system_calls.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,18 +1,11 @@
 // A repeated call allocates no memory, on any rank and on any transport, in C++ and in C. This
 // test's operators new count the memory.
-#include <gtest/gtest.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
 
 #include "engine/api/c/rankine.h"
 #include "engine/api/experts.h"
 #include "engine/api/team.h"
 #include "tests/engine/run/counted_memory.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -2,25 +2,13 @@
 // those of tests/golden/bits.txt, made on x86-64. A NaN that is no minimum or maximum counts as
 // equal to any NaN: processors differ in its sign and payload. To write the file anew:
 //   export RANKINE_TEST_GOLDEN_OUT=$PWD/tests/golden/bits.txt
-#include <gtest/gtest.h>
-
-#include <bit>
-#include <chrono>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <ostream>
-#include <sstream>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 #include "engine/api/epilogues.h"
 #include "engine/api/team.h"
 #include "engine/base/child_process.h"
 #include "engine/base/files.h"
 #include "engine/run/kernels/reduce.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -2,22 +2,11 @@
 // buffers of ranks overlap where they may, calls work. (Forbidden overlaps are fault 32 of
 // engine/faults.) Packed sums stay within their bound.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <latch>
-#include <limits>
-#include <optional>
-#include <vector>
-
 #include "engine/api/buckets.h"
 #include "engine/api/quantised.h"
 #include "engine/base/numbers.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

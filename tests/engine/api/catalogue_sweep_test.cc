@@ -3,29 +3,7 @@
 // are few. Random calls, random mixtures of calls, and the same bits on all ranks are further
 // parts.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <atomic>
-#include <bit>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-#include <functional>
-#include <iterator>
 #include <list>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <random>
-#include <span>
-#include <string>
-#include <thread>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/circulant.h"
@@ -38,6 +16,7 @@
 #include "engine/faults/collective_case.h"
 #include "tests/budget.h"
 #include "tests/engine/api/random_case.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

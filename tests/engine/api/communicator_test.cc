@@ -1,21 +1,9 @@
 // The public interface: typed and untyped calls, threads of a team and of the caller, every type
 // with every operation, awkward sizes, the engine's defaults, placement, and environment variables.
 
-#include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdint>
-#include <latch>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
@@ -26,6 +14,7 @@
 #include "numa/cpus.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -2,27 +2,10 @@
 // all-to-all with displacements; tokens that go to experts and return; and barriers that return the
 // ranks' words.
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <bit>
-#include <chrono>
-#include <cmath>
-#include <csignal>
-#include <cstdint>
 #include <ctime>
-#include <limits>
-#include <numeric>
-#include <optional>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/experts.h"
@@ -31,6 +14,7 @@
 #include "engine/base/child_process.h"
 #include "tests/engine/api/child_process.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

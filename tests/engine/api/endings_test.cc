@@ -1,26 +1,11 @@
 // The CPUs that the teams of this process use, and unexpected ends and forks of threads and
 // processes.
 
-#include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <memory>
-#include <new>
-#include <optional>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "engine/api/buckets.h"
 #include "engine/api/team.h"
@@ -31,6 +16,7 @@
 #include "tests/engine/api/child_process.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

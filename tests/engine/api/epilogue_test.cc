@@ -2,19 +2,6 @@
 // and way of calling. Nothing else about a call changes. Wrong epilogues are refused.
 #include "engine/api/epilogues.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <cstring>
-#include <numeric>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "engine/api/network.h"
 #include "engine/api/split.h"
@@ -22,6 +9,7 @@
 #include "tests/budget.h"
 #include "tests/engine/api/random_case.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

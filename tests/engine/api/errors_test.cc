@@ -1,22 +1,7 @@
 // Refused calls and options: the text names the argument, its value and the allowed values; no byte
 // moves, and the communicator still works. The table of errors in DESIGN.md is tested too.
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <fstream>
-#include <limits>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/network.h"
@@ -24,6 +9,7 @@
 #include "numa/system_calls.h"
 #include "tests/engine/api/child_process.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

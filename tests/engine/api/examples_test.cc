@@ -1,18 +1,8 @@
 // The guide's programs, run as a user would run them, at full speed and on modelled networks, with
 // the simulator's output expected. Typed calls and typed names of algorithms are tested too.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <complex>
-#include <cstdint>
-#include <cstdio>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/network.h"
@@ -22,6 +12,7 @@
 #include "engine/network/simulate.h"
 #include "tests/engine/api/child_process.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -2,20 +2,10 @@
 // differs. The flight record of failures is tested too. (The fault table in engine/faults tests the
 // codes, the deadlines, the memory and the new start after each failure.)
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
-
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <latch>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "engine/api/communicator.h"
 #include "engine/api/environment.h"
@@ -23,6 +13,7 @@
 #include "engine/run/interpret.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -4,20 +4,11 @@
 // it has seen an idle period. Ranks that never sleep fail the test by its time limit. The memory
 // bounds of a communicator are tested too.
 
-#include <gtest/gtest.h>
 #include <sys/resource.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <latch>
-#include <span>
-#include <thread>
-#include <vector>
 
 #include "engine/api/team.h"
 #include "numa/topology.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,12 +1,7 @@
 // A small call takes no more instructions than it did, through any interface. Fails if a call gets
 // a look-up, a copy, a lock or an allocation more. `bench/call:instructions` counts them.
-#include <gtest/gtest.h>
 
-#include <array>
-#include <cstdio>
-#include <map>
-#include <memory>
-#include <string>
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -3,19 +3,12 @@
 // Memory is counted at allocation (operator new, numa/'s mmap), because resident memory depends on
 // glibc and the kernel.
 #include <dirent.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <stdexcept>
-#include <thread>
-#include <vector>
 
 #include "engine/api/team.h"
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/run/counted_memory.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,21 +1,7 @@
 // The memory of communicators and teams: on which nodes it lies and how large it is. Payloads of
 // Member::allocate() are tested too.
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <optional>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "engine/api/member.h"
 #include "engine/api/network.h"
@@ -26,6 +12,7 @@
 #include "tests/engine/api/ranks.h"
 #include "tests/numa/fixtures.h"
 #include "tests/numa/machines.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

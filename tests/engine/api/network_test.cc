@@ -1,27 +1,9 @@
 // Calls on a modelled network: the data are right, and the times equal the simulator's to the last
 // tick, from call to call. The clocks themselves are tested too.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <numeric>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
-
+#include "engine/api/network.h"
 #include "algorithms/catalogue.h"
 #include "engine/api/check.h"
-#include "engine/api/network.h"
 #include "engine/api/team.h"
 #include "engine/base/numbers.h"
 #include "engine/network/network_clock.h"
@@ -33,6 +15,7 @@
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/api/simulated_times.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

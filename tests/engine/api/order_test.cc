@@ -1,19 +1,6 @@
 // The levels of order: the bits of every result must equal those of the loops in this file.
 #include "engine/api/call.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <bit>
-#include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "engine/api/epilogues.h"
 #include "engine/api/network.h"
@@ -21,6 +8,7 @@
 #include "engine/api/team.h"
 #include "engine/base/numbers.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

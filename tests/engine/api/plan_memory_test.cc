@@ -1,11 +1,6 @@
 // The memory of planning: every default algorithm with the largest number of ranks, the planner's
 // estimate, and the memory of verify(). This test's operators new count the bytes.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <string>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/halving_doubling.h"
 #include "engine/api/communicator.h"
@@ -14,6 +9,7 @@
 #include "engine/compile/ssa.h"
 #include "engine/read/verify.h"
 #include "tests/engine/run/counted_memory.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

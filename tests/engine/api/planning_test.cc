@@ -2,18 +2,6 @@
 // deadline while it is planned; machine levels reach the algorithms; and boards work together with
 // other calls.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <cstring>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/ring.h"
 #include "engine/api/communicator.h"
@@ -24,6 +12,7 @@
 #include "tests/engine/api/ranks.h"
 #include "tests/engine/run/random.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

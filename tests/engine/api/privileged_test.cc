@@ -2,7 +2,6 @@
 // files with the set-user-ID bit, the set-group-ID bit and a capability, run by a user without
 // rights.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -10,15 +9,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <vector>
-
 #include "tests/engine/api/child_process.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

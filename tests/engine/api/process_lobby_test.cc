@@ -2,22 +2,17 @@
 #include "engine/api/processes/ranks.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstddef>
-#include <string>
-#include <vector>
-
 #include "engine/base/numbers.h"
 #include "engine/faults/refuse_calls.h"
 #include "engine/run/machine.h"
 #include "tests/engine/api/child_process.h"
+#include "tests/testing.h"
 
 // --wrap replaces these calls to simulate kernel behaviour.
 namespace {

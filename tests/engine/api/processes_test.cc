@@ -1,17 +1,6 @@
 // Ranks that are processes: calls of every kind, ends and kills, and failures to meet.
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/api/communicator.h"
@@ -19,6 +8,7 @@
 #include "numa/cpus.h"
 #include "tests/budget.h"
 #include "tests/engine/api/child_process.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -2,16 +2,10 @@
 // expectations about the results of all ranks.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
 #include "engine/base/parallel.h"
+#include "tests/testing.h"
 
 namespace rankine {
 

@@ -2,25 +2,8 @@
 // calls, once and repeatedly, by one thread for all ranks, with failures. The progress thread, and
 // other work during waits (set_yield_callback()), are tested too.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <latch>
-#include <optional>
-#include <random>
-#include <span>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "engine/api/network.h"
 #include "engine/api/request.h"
+#include "engine/api/network.h"
 #include "engine/api/split.h"
 #include "engine/api/team.h"
 #include "engine/faults/collective_case.h"
@@ -30,6 +13,7 @@
 #include "numa/topology.h"
 #include "tests/engine/api/child_process.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,12 +1,8 @@
 // Processes that play several ranks each: one communicator with threads and processes.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <tuple>
-#include <vector>
 
 #include "engine/api/communicator.h"
 #include "tests/engine/api/child_process.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

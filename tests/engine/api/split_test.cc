@@ -1,20 +1,7 @@
 // Groups of ranks by split(): their members, the inherited properties, and their ends. Messages
 // between two ranks are tested too.
 
-#include <gtest/gtest.h>
 #include <sched.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <numeric>
-#include <random>
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "engine/api/network.h"
 #include "engine/api/request.h"
@@ -26,6 +13,7 @@
 #include "numa/topology.h"
 #include "tests/budget.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,15 +1,11 @@
 // A tuning table for this machine decides for calls without an algorithm; a named algorithm takes
 // precedence.
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <string>
-#include <vector>
 
 #include "engine/api/communicator.h"
 #include "engine/api/team.h"
 #include "engine/api/tuning/tuning.h"
 #include "tests/engine/api/child_process.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

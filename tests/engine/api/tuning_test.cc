@@ -1,21 +1,12 @@
 // Tuning tables: written, read back, searched and refused, and choices by c_real.
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
-
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/api/tuning/choose.h"
 #include "engine/api/tuning/tuning.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

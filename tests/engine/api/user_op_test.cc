@@ -1,21 +1,11 @@
 // User operations with any element, by every permitted algorithm, in rank order if they do not
 // commute, and with exceptions and mismatches. Factors (PreMulSum) and scans are tested too.
 
-#include <gtest/gtest.h>
-
-#include <array>
-#include <chrono>
-#include <cstdint>
-#include <cstring>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "engine/api/team.h"
 #include "engine/run/kernels/types.h"
 #include "tests/engine/api/ranks.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -2,25 +2,17 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <utility>
-
 #include "engine/base/files.h"
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 // Reading whole files: the files and sizes that are accepted, and those refused at once.
 

@@ -1,20 +1,9 @@
 #include "engine/base/parallel.h"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <csignal>
-#include <cstddef>
-#include <latch>
-#include <optional>
-#include <stdexcept>
-#include <thread>
-#include <vector>
-
 #include "engine/base/child_process.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,22 +1,12 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <nlohmann/json.hpp>
-
-#include <array>
-#include <chrono>
-#include <cmath>
-#include <cstddef>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "engine/base/json_text.h"
 #include "engine/base/statistics.h"
 #include "engine/base/status.h"
 #include "engine/base/units.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,18 +1,13 @@
 // Runs the commands, requests and texts of answers.txt and refusals.txt; the files describe their
 // lines.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <cmath>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "engine/cli/judge.h"
 #include "engine/cli/question.h"
 #include "engine/lab/page/answers.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

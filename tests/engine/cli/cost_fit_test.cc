@@ -1,8 +1,5 @@
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "engine/cli/tune.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

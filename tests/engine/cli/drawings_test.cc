@@ -1,17 +1,6 @@
 // Tests of the drawings of list, show and topo, and of the memory that a process may take.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <sstream>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/cli/console.h"
@@ -24,6 +13,7 @@
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
 #include "tests/numa/machines.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

@@ -2,16 +2,6 @@
 // with an error are refused with its line.
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/ring.h"
@@ -23,6 +13,7 @@
 #include "engine/read/draw.h"
 #include "engine/read/verify.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

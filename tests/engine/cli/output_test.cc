@@ -1,26 +1,14 @@
 // Tests of failed output, of interruptions, and of the examples in documents.
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cctype>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <map>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <vector>
 
 #include "engine/cli/console.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/testing.h"
 
 // A failed write of the output is an error; written files are complete; and an interrupted tool
 // reports its results so far.

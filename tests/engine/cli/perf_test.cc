@@ -2,23 +2,8 @@
 // processes and modelled networks.
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <fstream>
-#include <random>
-#include <set>
-#include <string>
-#include <thread>
-#include <tuple>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/base/parallel.h"
@@ -30,6 +15,7 @@
 #include "engine/run/kernels/reduce.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

@@ -1,15 +1,13 @@
 // Tests of rankine run, and of rankine faults.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <string>
 
 #include "algorithms/catalogue.h"
 #include "engine/lab/commands.h"
 #include "engine/network/wall.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

@@ -1,14 +1,7 @@
 // rankine simulate and rankine network: batches, properties of answers, scaling, traces, networks.
 // answers.txt and refusals.txt have single answers and refusals.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/cli/arguments.h"
@@ -20,6 +13,7 @@
 #include "engine/network/simulate.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

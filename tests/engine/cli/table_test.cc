@@ -1,23 +1,13 @@
 // Tests of tables as values, of plots and crossovers, and of choose, map and compare.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <initializer_list>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/cli/drawing.h"
 #include "engine/cli/perf.h"
 #include "engine/cli/table.h"
 #include "engine/lab/winner_map.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

@@ -2,23 +2,14 @@
 // the program as a child process. Further functions read files, JSON and the XML of pictures.
 #pragma once
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
-
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-#include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "engine/cli/tool.h"
 #include "engine/lab/commands.h"
 #include "engine/lab/lesson/course.h"
 #include "tests/engine/api/child_process.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 

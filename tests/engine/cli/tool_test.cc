@@ -1,16 +1,7 @@
 // Tests of the command line: parsers, help, the laboratory, list, verify, show, completion, manual
 // pages and parameters.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <iterator>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/parameters.h"
@@ -22,6 +13,7 @@
 #include "engine/papers/runs.h"
 #include "engine/read/sweep.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

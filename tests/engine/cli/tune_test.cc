@@ -1,31 +1,15 @@
 // Tests of rankine tune and of its consequences: regrets, choices, contests, borders of costs,
 // c_real, the table, --check, choose.
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cmath>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <set>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "engine/api/tuning/choose.h"
 #include "engine/api/tuning/tuning.h"
 #include "engine/cli/tune.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

@@ -1,19 +1,12 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <string>
-#include <tuple>
-#include <vector>
-
+#include "engine/compile/compile.h"
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
 #include "algorithms/schedule/combine.h"
-#include "engine/compile/compile.h"
 #include "engine/compile/program.h"
 #include "engine/compile/ssa.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

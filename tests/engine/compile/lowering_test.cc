@@ -1,11 +1,5 @@
 // Tests of the lowering of programs to plans of messages, posts and direct calls.
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <tuple>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "algorithms/recursive_doubling.h"
@@ -17,6 +11,7 @@
 #include "engine/run/plan.h"
 #include "tests/engine/run/random_call.h"
 #include "tests/engine/run/replay.h"
+#include "tests/testing.h"
 
 // Messages: their order, their numbers, sub-rounds and credit.
 

@@ -1,19 +1,14 @@
 // Tests of the analyses of rank order and brackets, and of the passes push, copy_local_first and
 // split_copies.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <utility>
-#include <vector>
-
+#include "engine/compile/passes.h"
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "algorithms/recursive_doubling.h"
 #include "algorithms/ring.h"
-#include "engine/compile/passes.h"
 #include "engine/compile/ssa.h"
 #include "engine/run/plan.h"
+#include "tests/testing.h"
 
 // Schedules that combine contributions in rank order. tests/engine/api/user_op_test checks the
 // results: it multiplies matrices by every entry of the catalogue.

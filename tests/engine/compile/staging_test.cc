@@ -1,18 +1,12 @@
 // Tests of staging: its pieces, its turns, and copies before the entry (copy_then_reduce).
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <limits>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "engine/compile/compile.h"
 #include "engine/compile/lower.h"
 #include "engine/compile/passes.h"
 #include "engine/run/plan.h"
+#include "tests/testing.h"
 
 // Pieces, the sums that are shown, and the stores past the caches. The replay checks the results.
 

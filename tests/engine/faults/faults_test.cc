@@ -1,18 +1,12 @@
 // Plays the table of faults: on threads, in this process unless the fault changes it for good, and
 // among processes. Lateness is not judged here because it could come from the machine's load;
 // `rankine faults` judges it and prints the table.
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "engine/base/child_process.h"
 #include "engine/faults/fault.h"
 #include "engine/faults/fixture.h"
 #include "engine/faults/soak.h"
+#include "tests/testing.h"
 
 namespace rankine::faults {
 namespace {

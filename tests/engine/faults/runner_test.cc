@@ -1,26 +1,13 @@
 // The runner must count broken promises: planted hangs, deaths, wrong successes, undocumented
 // errors, damage and lateness. The signals and cycles of faults among processes are tested too.
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <csignal>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <new>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
 #include "engine/faults/fault.h"
 #include "engine/faults/fixture.h"
+#include "tests/testing.h"
 
 namespace rankine::faults {
 namespace {

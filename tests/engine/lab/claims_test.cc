@@ -1,29 +1,15 @@
 // Tests of claims: their cases, conditions, files, reports and verdicts.
 
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstdlib>
 #include <deque>
-#include <fstream>
-#include <iterator>
-#include <set>
-#include <span>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "engine/papers/claim.h"
 #include "engine/papers/condition.h"
 #include "engine/papers/evaluate.h"
 #include "engine/papers/report.h"
 #include "tests/budget.h"
+#include "tests/testing.h"
 
 // A claim's cases, as written and in their order.
 

@@ -1,19 +1,11 @@
 // Tests of models over ranks, and of the orders of pipelines.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <regex>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "engine/lab/planner/layer_work.h"
 #include "engine/lab/planner/model.h"
 #include "engine/lab/planner/pipeline.h"
+#include "tests/testing.h"
 
 // A model over ranks: parameters, memory to the published digits, groups, and refusals.
 

@@ -1,14 +1,6 @@
 // Tests of rankine lesson and rankine check.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <filesystem>
-#include <iterator>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/cli/judge.h"
 #include "engine/lab/lesson/course.h"
@@ -17,6 +9,7 @@
 #include "engine/lab/page/answers.h"
 #include "engine/read/verify.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

@@ -1,19 +1,6 @@
 // Slightly wrong claims: other algorithms, other numbers of ranks, other constants. A row that no
 // mutant makes fail is meaningless.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <initializer_list>
-#include <iterator>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/parameters.h"
 #include "engine/papers/claim.h"
@@ -24,6 +11,7 @@
 #include "engine/papers/runs.h"
 #include "engine/papers/statements.h"
 #include "tests/budget.h"
+#include "tests/testing.h"
 
 namespace rankine::claims {
 

@@ -1,16 +1,6 @@
 // Tests of the plan of a training step, and of rankine plan, rankine step and rankine buckets.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/lab/planner/play_step.h"
 #include "engine/lab/planner/step.h"
@@ -18,6 +8,7 @@
 #include "engine/read/count.h"
 #include "tests/budget.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/testing.h"
 
 // A training step's plan: published step times, and the consistency of sums.
 

@@ -1,20 +1,7 @@
 // Tests of reproducing papers: figures, statements and tables, and turns of ranks on one thread.
 
-#include <gtest/gtest.h>
 #include <pthread.h>
 #include <nlohmann/json.hpp>
-
-#include <chrono>
-#include <cmath>
-#include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "engine/api/communicator.h"
 #include "engine/api/network.h"
@@ -25,6 +12,7 @@
 #include "engine/papers/statements.h"
 #include "engine/papers/tables.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/testing.h"
 
 // Single messages, as traces print them, of schedules small enough to be worked out by hand.
 

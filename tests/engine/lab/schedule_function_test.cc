@@ -2,21 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
-
-#include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <thread>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/cli/console.h"
@@ -25,6 +12,7 @@
 #include "engine/read/verify.h"
 #include "tests/engine/cli/tool_fixtures.h"
 #include "tests/numa/fixtures.h"
+#include "tests/testing.h"
 
 // rankine check of functions in Python and C++: it judges them for every N, and an error names the
 // file, N and the line.

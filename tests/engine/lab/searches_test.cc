@@ -1,18 +1,12 @@
 // Tests of rankine gaps, rankine skips and rankine synthesise.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <random>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "engine/base/units.h"
 #include "engine/lab/commands.h"
 #include "engine/lab/forest.h"
 #include "tests/engine/cli/tool_fixtures.h"
+#include "tests/testing.h"
 
 namespace rankine::tools {
 namespace {

@@ -1,18 +1,9 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <limits>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
-
+#include "engine/network/fabric.h"
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/collective.h"
-#include "engine/network/fabric.h"
 #include "engine/network/prices.h"
 #include "engine/network/simulate.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,22 +1,13 @@
 // Networks in files: valid networks, the errors for invalid ones, and reading back of written
 // files.
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <regex>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/network/network_file.h"
 #include "engine/network/network_members.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

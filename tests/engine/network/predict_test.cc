@@ -1,17 +1,8 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "engine/network/cells.h"
 #include "engine/network/predict.h"
+#include "engine/network/cells.h"
 #include "engine/network/simulate.h"
 #include "tests/budget.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,26 +1,12 @@
 // Tests of the order in which rounds state their messages.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <fstream>
-#include <map>
-#include <numeric>
-#include <set>
-#include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/schedule/schedule.h"
 #include "algorithms/schedule/stating_order.h"
 #include "engine/network/port_model.h"
 #include "engine/read/sweep.h"
 #include "tests/budget.h"
+#include "tests/testing.h"
 
 // The order in which rounds state their messages. By rounds, ports take messages as stated and
 // never look ahead, so an order can make a round last longer than its busiest port needs. This test

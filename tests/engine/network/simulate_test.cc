@@ -2,18 +2,12 @@
 // hand.
 #include "engine/network/simulate.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <initializer_list>
-#include <string>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/formula.h"
 #include "algorithms/schedule/combine.h"
 #include "algorithms/schedule/rotation_symmetric.h"
 #include "engine/read/count.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,20 +1,11 @@
 // Tests of routes on rings, tori, two levels, meshes, hypercubes and fat trees.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <map>
 #include <queue>
-#include <string>
-#include <string_view>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "algorithms/torus.h"
 #include "engine/network/prices.h"
 #include "engine/network/wiring.h"
+#include "tests/testing.h"
 
 // Grids, compared with an oracle that knows only the wires between ranks: breadth-first search.
 

@@ -1,26 +1,13 @@
 // Tests of menus, statements, counts, drawings, golden drawings and the mailbox replay.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdlib>
-#include <fstream>
-#include <map>
-#include <random>
-#include <set>
-#include <sstream>
-#include <string>
-#include <tuple>
-#include <utility>
-
+#include "engine/read/draw.h"
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "algorithms/ring.h"
 #include "engine/read/contributions.h"
 #include "engine/read/count.h"
-#include "engine/read/draw.h"
 #include "tests/engine/read/listed.h"
+#include "tests/testing.h"
 
 // Menus: each line is in the catalogue, occurs once, and belongs to a collective that the menu
 // serves.

@@ -1,23 +1,13 @@
 // Tests of max-min shares and of flows.
 
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
-
-#include <algorithm>
-#include <cmath>
-#include <iterator>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/network/simulate.h"
 #include "engine/read/flow.h"
 #include "tests/budget.h"
 #include "tests/engine/read/listed.h"
+#include "tests/testing.h"
 
 // Max-min shares: cases worked out by hand, and the defining property on random traffic.
 

@@ -1,17 +1,6 @@
 // Tests of packets, and of skeletons, in which one rank stands for others.
 
-#include <gtest/gtest.h>
 #include <rapidcheck.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <iterator>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/torus.h"
@@ -20,6 +9,7 @@
 #include "engine/read/flow.h"
 #include "tests/budget.h"
 #include "tests/engine/read/listed.h"
+#include "tests/testing.h"
 
 namespace rankine {
 

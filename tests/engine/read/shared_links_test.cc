@@ -1,13 +1,5 @@
 // Tests of the simulator on shared links, of profiles, and of the search for skips.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "algorithms/catalogue.h"
 #include "algorithms/circulant.h"
 #include "algorithms/schedule/collective.h"
@@ -18,6 +10,7 @@
 #include "engine/read/sweep.h"
 #include "tests/budget.h"
 #include "tests/engine/read/listed.h"
+#include "tests/testing.h"
 
 // The simulator on shared links, compared exactly with closed forms of Eq. (1) of Trivance.
 

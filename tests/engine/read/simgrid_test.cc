@@ -1,14 +1,11 @@
 // Flows, compared with SimGrid, which shares links and keeps time by independent code.
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "engine/network/wiring.h"
 #include "engine/read/flow.h"
 #include "tests/engine/read/listed.h"
 #include "tests/engine/read/simgrid_judge.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

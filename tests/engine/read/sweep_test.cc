@@ -1,16 +1,6 @@
 // Tests that every algorithm is proved and states the truth, on sweeps, on tori and after damage.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
 #include <iostream>
-#include <iterator>
-#include <map>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "algorithms/torus.h"
@@ -22,6 +12,7 @@
 #include "tests/algorithms/reference.h"
 #include "tests/budget.h"
 #include "tests/engine/read/listed.h"
+#include "tests/testing.h"
 
 // Proves the whole catalogue for every N up to 24, or 64 with --all, and checks its statements.
 // `rankine verify` goes further.

@@ -1,14 +1,4 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <map>
-#include <numeric>
-#include <random>
-#include <set>
-#include <string>
-#include <tuple>
-#include <vector>
-
+#include "engine/read/verify.h"
 #include "algorithms/catalogue.h"
 #include "algorithms/direct.h"
 #include "algorithms/exchange.h"
@@ -18,9 +8,9 @@
 #include "engine/network/simulate.h"
 #include "engine/read/contributions.h"
 #include "engine/read/count.h"
-#include "engine/read/verify.h"
 #include "tests/budget.h"
 #include "tests/engine/read/listed.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,18 +1,5 @@
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <new>
-#include <set>
-#include <string>
-#include <thread>
-#include <tuple>
-#include <vector>
 
 #include "engine/run/fingerprint.h"
 #include "engine/run/form_trials.h"
@@ -24,6 +11,7 @@
 #include "engine/run/process.h"
 #include "engine/run/staging_stores.h"
 #include "tests/engine/run/random.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,14 +1,9 @@
 // Random schedules, all forms back to back, in any order that the plans' waits allow.
 
-#include <gtest/gtest.h>
-
-#include <cstdio>
-#include <utility>
-#include <vector>
-
+#include "tests/engine/run/replay.h"
 #include "algorithms/catalogue.h"
 #include "tests/budget.h"
-#include "tests/engine/run/replay.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

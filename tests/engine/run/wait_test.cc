@@ -1,18 +1,4 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <cstdio>
-#include <functional>
-#include <new>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
-
+#include "engine/run/wait.h"
 #include "algorithms/catalogue.h"
 #include "engine/base/parallel.h"
 #include "engine/compile/passes.h"
@@ -20,11 +6,11 @@
 #include "engine/run/form_trials.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/rank_control.h"
-#include "engine/run/wait.h"
 #include "tests/budget.h"
 #include "tests/engine/run/random.h"
 #include "tests/engine/run/replay.h"
 #include "tests/engine/run/test_team.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

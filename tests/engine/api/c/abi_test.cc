@@ -2,23 +2,11 @@
 // rankine.h, each under version RANKINE_1, and every name of the symbols file. Further tests call
 // the ggml adapter and ranks that are processes.
 
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <fstream>
-#include <functional>
-#include <random>
 #include <regex>
-#include <set>
-#include <sstream>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "engine/api/c/rankine.h"
 #include "tests/engine/api/child_process.h"
+#include "tests/testing.h"
 
 namespace {
 

@@ -1,14 +1,9 @@
 // All ranks of a communicator in C, each on a thread when they run, and expectations about results.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "engine/api/c/rankine.h"
 #include "engine/base/parallel.h"
+#include "tests/testing.h"
 
 namespace rankine::testing_c {
 

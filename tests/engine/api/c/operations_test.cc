@@ -1,20 +1,12 @@
 // C calls with created operations (functions and factors), with epilogues, and in groups; each part
 // also tests the refused calls.
 
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <cmath>
 #include <complex>
-#include <cstdint>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "engine/api/c/rankine.h"
 #include "engine/api/c/rankine.hpp"
 #include "tests/engine/api/c/comms.h"
+#include "tests/testing.h"
 
 namespace {
 

@@ -2,29 +2,15 @@
 // named error.
 #include "engine/api/c/rankine.h"
 
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <barrier>
-#include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <functional>
-#include <memory>
-#include <numeric>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "engine/api/version.h"
 #include "tests/engine/api/c/comms.h"
 #include "tests/engine/api/child_process.h"
+#include "tests/testing.h"
 
 namespace {
 

@@ -2,29 +2,17 @@
 // one thread. Each mistake that only C permits has a named error. The adapters for DeepSpeed and
 // SGLang are tested as well.
 
-#include <gtest/gtest.h>
 #include <rankine/adapters/deepspeed.h>
 #include <rankine/adapters/sglang.h>
 
-#include <algorithm>
-#include <atomic>
 #include <barrier>
-#include <chrono>
 #include <condition_variable>
-#include <cstring>
-#include <functional>
-#include <latch>
-#include <map>
-#include <mutex>
-#include <numeric>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "engine/api/c/rankine.h"
 #include "numa/topology.h"
 #include "tests/engine/api/c/comms.h"
 #include "tests/engine/api/child_process.h"
+#include "tests/testing.h"
 
 namespace {
 

@@ -1,17 +1,8 @@
 // PostLog with threads as ranks. A table of addresses replaces the exchange of addresses over MPI.
 #include "engine/api/mpi/post_log.h"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <random>
-#include <string>
-#include <thread>
-#include <vector>
-
 #include "tests/engine/api/ranks.h"
+#include "tests/testing.h"
 
 namespace rankine::mpi {
 namespace {

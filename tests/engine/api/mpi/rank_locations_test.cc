@@ -1,16 +1,9 @@
 // RankLocations, the placement of ranks; line_through(), the line through measured times of
 // messages; and conclude(), which compares posted calls.
-#include <gtest/gtest.h>
 
-#include <cstdint>
-#include <cstdlib>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "engine/api/mpi/post_log.h"
 #include "engine/api/mpi/rank_locations.h"
+#include "engine/api/mpi/post_log.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

@@ -1,13 +1,9 @@
 // The kernels under several limits on the instruction set, each in a process of its own, because a
 // process reads RANKINE_ISA once. An unknown name limits nothing.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <optional>
 
 #include "engine/base/child_process.h"
 #include "engine/run/kernels/reduce.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {

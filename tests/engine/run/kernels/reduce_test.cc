@@ -1,23 +1,12 @@
 // Tests of the kernels that reduce, scale and copy vectors.
 
-#include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <memory>
-#include <random>
-#include <string>
-#include <tuple>
-#include <vector>
 
 #include "engine/run/kernels/reduce.h"
 #include "engine/run/kernels/string_copy.h"
 #include "tests/engine/run/kernels/scalar_reference.h"
+#include "tests/testing.h"
 
 namespace rankine {
 

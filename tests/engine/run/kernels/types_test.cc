@@ -1,18 +1,8 @@
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <utility>
-#include <vector>
-
+#include "engine/run/kernels/types.h"
 #include "engine/base/numbers.h"
 #include "engine/run/kernels/reduce.h"
-#include "engine/run/kernels/types.h"
 #include "tests/engine/run/kernels/scalar_reference.h"
+#include "tests/testing.h"
 
 namespace rankine {
 namespace {
