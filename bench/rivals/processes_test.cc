@@ -26,7 +26,8 @@ struct Case {
   int others;  // collectives beside all-reduce, times sizes, that it takes
 };
 constexpr Case kCases[] = {
-    {make_expert_one_shot, 5 * 6},   {make_inference_shm, 0},      {make_vllm_shm, 7},
+    {make_expert_one_shot, 5 * 6},   {make_expert_ll, 0},
+    {make_inference_shm, 7},         {make_vllm_shm, 7},
     {make_rankine_processes, 5 * 7}, {make_rankine_shared, 5 * 7},
 };
 
@@ -80,6 +81,20 @@ TEST_P(ProcessesTest, EveryRivalIsRightInWhateverItTakes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ProcessesTest, testing::Values(1, 2, 3, 5));
+
+// Mutations: a later piece from the first piece's input, or in a place that ranks still read.
+TEST(Servers, MoveLargeVectorsInPieces) {
+  std::uint32_t seed = 0;
+  for (const auto& [make, mib] : {std::pair<Make, std::size_t>(make_vllm_shm, 4),
+                                  std::pair<Make, std::size_t>(make_inference_shm, 32)}) {
+    Batch batch;
+    batch.bytes = (mib << 20) + 17 * sizeof(float);
+    const rivals::Setup setup = make_setup(2, batch.bytes, true);
+    ProcessContender contender(make(setup), setup);
+    contender.await();
+    expect_right(contender, batch, seed);
+  }
+}
 
 // A correct rival with one fault, in a rank's process.
 struct Odd final : Rival {

@@ -94,13 +94,18 @@ struct NotInstalled final : Rival {
 // the stages of others. Up to 1 MiB. If data go one way only, the sender may be a call ahead.
 std::unique_ptr<Rival> make_expert_one_shot(const Setup& setup);
 
+// As one-shot, with a stamp in each line of data and no counter, up to 8 KiB: the protocol LL of
+// NCCL's symmetric memory (2.30, AGxLL_R), whose ranks store into every peer's stage. All-reduce
+// only.
+std::unique_ptr<Rival> make_expert_ll(const Setup& setup);
+
 // Each rank reads from the others' buffers. All-reduce is two-shot, with three waits: a rank sums
 // its slice of all inputs into its output, then copies the others' slices.
 std::unique_ptr<Rival> make_expert_pull(const Setup& setup);
 
 // Each rank stores into the others' outputs, with two waits. All-reduce, broadcast and reduce
-// divide the work: a rank moves its slice of the vector, from all inputs into all outputs. No
-// reduce-scatter.
+// divide the work: a rank moves its slice of the vector, from all inputs into all outputs, as in
+// NCCL's symmetric memory (RSxLD_AGxST). No reduce-scatter.
 std::unique_ptr<Rival> make_expert_push(const Setup& setup);
 
 // Push with stores that go past the caches, from 1 MiB on; reduce-scatter sums its block with them.
@@ -131,17 +136,18 @@ std::unique_ptr<Rival> make_copy(const Setup& setup);
 // Methods of CPU inference servers to sum over the ranks of a machine, each written anew from its
 // description. Ranks are threads or processes; all data go through memory that all can map.
 
-// DeepSpeed's and SGLang's method: a region per rank with a state beside it. Up to 1 MiB one-shot:
-// each rank copies its input to one of its two places in turn, publishes its state, and sums all
-// ranks' places. Above 1 MiB two-shot, in pieces of 32 MiB: each rank sums its slice in the region,
-// and copies the slices of all ranks out. Waits spin without PAUSE and without limit, so with more
-// ranks than cores a wait costs time slices. All-reduce only.
+// The method of DeepSpeed 0.19.8 and SGLang: a region per rank, the state directly before the data.
+// Below 1 MiB one-shot: each rank copies its input to one of its two places in turn, publishes its
+// state, and sums all ranks' places. From 1 MiB two-shot, in pieces of 32 MiB: each rank sums its
+// slice in the region, and copies the slices of all ranks out. Waits spin without PAUSE and without
+// limit, so with more ranks than cores a wait costs time slices. All-reduce, and SGLang's
+// all-gather: each rank copies all ranks' places.
 std::unique_ptr<Rival> make_inference_shm(const Setup& setup);
 
-// vLLM's method: pieces of at most 2 MiB go by stores past the caches to one of a rank's two places
-// in turn; a stamp publishes the piece, and each rank sums (all-gather: copies) all ranks' places
-// into its own output. In vLLM the threads of a rank divide a vector among themselves; here a rank
-// is one thread. All-reduce and all-gather.
+// The method of vLLM 0.33: pieces of at most 2 MiB go to one of a rank's two places in turn, by
+// stores past the caches (all-gather: plain stores); a stamp publishes the piece, and each rank
+// sums (copies) its input and the others' places into its output. In vLLM the threads of a rank
+// divide a vector among themselves; here a rank is one thread. All-reduce and all-gather.
 std::unique_ptr<Rival> make_vllm_shm(const Setup& setup);
 
 // Rankine as a contender; the engine chooses everything. The driver's pinned threads join one

@@ -118,12 +118,13 @@ using MakeRival = std::unique_ptr<Rival> (*)(const Setup&);
 // All contenders, in the order of the table's columns. To add a contender, write a file with its
 // Rival and a line here.
 constexpr MakeRival kThreads[] = {
-    make_expert_one_shot, make_expert_pull, make_expert_push,   make_expert_stream,
-    make_std_barrier,     make_openmp,      make_inference_shm, make_futex_chain,
-    make_flag_exchange,   make_rankine,
+    make_expert_one_shot, make_expert_ll,     make_expert_pull, make_expert_push,
+    make_expert_stream,   make_std_barrier,   make_openmp,      make_inference_shm,
+    make_futex_chain,     make_flag_exchange, make_rankine,
 };
 constexpr MakeRival kProcesses[] = {
-    make_expert_one_shot,   make_inference_shm,  make_vllm_shm, make_gloo, make_ucc,
+    make_expert_one_shot,   make_expert_ll,      make_inference_shm,
+    make_vllm_shm,          make_gloo,           make_ucc,
     make_rankine_processes, make_rankine_shared,
 };
 constexpr MakeRival kOnlyIfNamed[] = {make_rankine_staged, make_rankine_plain, make_copy};

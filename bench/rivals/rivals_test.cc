@@ -35,8 +35,9 @@ namespace {
 using Make = std::unique_ptr<Rival> (*)(const Setup&);
 
 const Make kAll[] = {
-    make_expert_one_shot, make_expert_pull,   make_expert_push, make_expert_stream,
-    make_std_barrier,     make_inference_shm, make_vllm_shm,    make_rankine,
+    make_expert_one_shot, make_expert_ll,     make_expert_pull,
+    make_expert_push,     make_expert_stream, make_std_barrier,
+    make_inference_shm,   make_vllm_shm,      make_rankine,
 #if !defined(RIVALS_TSAN)
     make_openmp,  // its runtime is not instrumented
 #endif
@@ -71,8 +72,8 @@ TEST_P(InProcessTest, EveryRivalIsRightInEveryCollectiveItTakes) {
     if (contender.missing.empty()) taken += expect_right_other_collectives(contender);
   }
   // One-shot takes all but the largest, pull all, push all but reduce-scatter, stream the largest,
-  // vllm_shm all-gather, and Rankine all.
-  EXPECT_EQ(taken, 5 * 6 + 5 * 7 + 4 * 7 + 5 * 1 + 7 + 5 * 7);
+  // the servers' designs all-gather, and Rankine all.
+  EXPECT_EQ(taken, 5 * 6 + 5 * 7 + 4 * 7 + 5 * 1 + 2 * 7 + 5 * 7);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, InProcessTest, testing::Values(1, 2, 3, 4));
