@@ -147,26 +147,26 @@ class OneShot final : public Expert {
 };
 
 // The stages of OneShot, with the number of the call in each line: a reader waits for the data, not
-// for a counter and then the data. An empty call too has a line, so no rank is two calls ahead.
+// for a counter and then the data.
 class Ll final : public Expert {
  public:
   explicit Ll(const Setup& setup)
       : Expert("expert_ll", setup), stages_(2 * static_cast<std::size_t>(setup.ranks) * kLines) {}
 
   bool takes(Collective collective, std::size_t bytes) const override {
-    return collective == Collective::all_reduce && bytes <= kBytes;
+    return collective == Collective::all_reduce && bytes > 0 && bytes <= kBytes;
   }
 
   void call(Collective /*all_reduce*/, int rank, const float* in, float* out,
             std::size_t count) noexcept override {
     const std::uint64_t call = this->count(rank) + 1;
     publish(rank, call);  // for this rank's next call
-    for (std::size_t at = 0; at == 0 || at < count; at += kFloats) {
+    for (std::size_t at = 0; at < count; at += kFloats) {
       Stamped& line = stage(rank, call)[at / kFloats];
       std::copy_n(in + at, std::min(kFloats, count - at), line.data);
       line.call.store(call, std::memory_order_release);  // pairs with the acquire below
     }
-    for (std::size_t at = 0; at == 0 || at < count; at += kFloats) {
+    for (std::size_t at = 0; at < count; at += kFloats) {
       float sum[kFloats] = {};
       for (int r = 0; r < ranks_; ++r) {
         const Stamped& line = stage(r, call)[at / kFloats];

@@ -89,7 +89,7 @@ TEST(Servers, MoveLargeVectorsInPieces) {
                                   std::pair<Make, std::size_t>(make_inference_shm, 32)}) {
     Batch batch;
     batch.bytes = (mib << 20) + 17 * sizeof(float);
-    const rivals::Setup setup = make_setup(2, batch.bytes, true);
+    const rivals::Setup setup = make_setup(3, batch.bytes, true);
     ProcessContender contender(make(setup), setup);
     contender.await();
     expect_right(contender, batch, seed);
