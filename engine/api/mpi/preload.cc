@@ -77,15 +77,16 @@ extern "C" {
   RANKINE_WAITED_FOR_AS(MPI_##Name, name, PARAMETERS, RANKINE_DECLARED)
 RANKINE_FUNCTIONS(RANKINE_WAITED_FOR, RANKINE_WAITED_FOR)
 
-#define RANKINE_STARTED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                           \
-  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Request* request) {                 \
-    return guarded(comm, [&] {                                                                 \
-      const auto pass_on = [&] {                                                               \
-        return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, request);                       \
-      };                                                                                       \
-      InterceptedCall call(Function::name, {Form::started, request}, comm, std::ref(pass_on)); \
-      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                          \
-    });                                                                                        \
+#define RANKINE_STARTED_AS(MPI_FUNCTION, name, PARAMETERS, DECLARED)                     \
+  int MPI_FUNCTION(PARAMETERS(DECLARED) MPI_Comm comm, MPI_Request* request) {           \
+    return guarded(comm, [&] {                                                           \
+      const auto pass_on = [&] {                                                         \
+        return P##MPI_FUNCTION(PARAMETERS(RANKINE_GIVEN) comm, request);                 \
+      };                                                                                 \
+      InterceptedCall call(Function::name, {rankine::mpi::Form::started, request}, comm, \
+                           std::ref(pass_on));                                           \
+      return rankine::mpi::name(call PARAMETERS(RANKINE_ALSO_GIVEN));                    \
+    });                                                                                  \
   }
 #define RANKINE_STARTED(Name, name, PARAMETERS) \
   RANKINE_STARTED_AS(MPI_I##name, name, PARAMETERS, RANKINE_DECLARED)
