@@ -364,9 +364,15 @@ class DenseIndex {
   std::map<Key, int> numbers_;
 };
 
-std::size_t cache_bytes_of_libc(int name) {
-  const long bytes = sysconf(name);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+// 0: unknown, as to musl.
+CacheSizes caches_of_libc() {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  const auto bytes = [](int name) { return static_cast<std::size_t>(std::max(sysconf(name), 0L)); };
+  return {bytes(_SC_LEVEL1_DCACHE_SIZE), bytes(_SC_LEVEL2_CACHE_SIZE),
+          bytes(_SC_LEVEL3_CACHE_SIZE)};
+#else
+  return {};
+#endif
 }
 
 std::string plural(int count, const char* one, const char* many) {
@@ -668,9 +674,7 @@ TopologyResult Topology::synthetic(std::string_view text) {
 Topology Topology::flat(const std::vector<int>& os_cpus, bool is_this_system, std::string source) {
   Topology result;
   const std::vector<int> cpus = os_cpus.empty() ? std::vector<int>{0} : os_cpus;
-  const CacheSizes caches = {cache_bytes_of_libc(_SC_LEVEL1_DCACHE_SIZE),
-                             cache_bytes_of_libc(_SC_LEVEL2_CACHE_SIZE),
-                             cache_bytes_of_libc(_SC_LEVEL3_CACHE_SIZE)};
+  const CacheSizes caches = caches_of_libc();
   for (int number : cpus) {
     Cpu cpu{};
     cpu.os_index = number;
