@@ -1,6 +1,7 @@
 #include "engine/api/team.h"
 
 #include <cxxabi.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -97,25 +98,31 @@ void Team::State::abandon() {
     communicator->abort(make_error(
         Code::remote_error, [&] { return "rank " + std::to_string(r) + " threw: " + what; }));
   };
+  const auto end_thread = [&] {
+    if (!home.is_this()) return;
+    communicator->abort(make_error(Code::rank_lost, [&] {
+      return "the thread of rank " + std::to_string(r) +
+             " has ended in the function that it ran: pthread_exit() or pthread_cancel()";
+    }));
+    leave(r);
+    end_turn();
+  };
+  // pthread_exit() and pthread_cancel() call the handler: glibc's by an exception, musl's without.
+  pthread_cleanup_push([](void* it) { (*static_cast<decltype(end_thread)*>(it))(); },
+                       const_cast<void*>(static_cast<const void*>(&end_thread)));
   try {
     const ScopedCancelState on(PTHREAD_CANCEL_ENABLE);
     f(*members[static_cast<std::size_t>(r)]);
+#ifdef __GLIBCXX__
   } catch (abi::__forced_unwind&) {
-    // pthread_exit() or pthread_cancel(): the thread is ending, and the exception must continue.
-    if (home.is_this()) {
-      communicator->abort(make_error(Code::rank_lost, [&] {
-        return "the thread of rank " + std::to_string(r) +
-               " has ended in the function that it ran: pthread_exit() or pthread_cancel()";
-      }));
-      leave(r);
-      end_turn();
-    }
-    throw;
+    throw;  // the thread is ending
+#endif
   } catch (const std::exception& error) {
     end_with(error.what() != nullptr ? error.what() : "an exception without a text");
   } catch (...) {
     end_with("something that is no std::exception");
   }
+  pthread_cleanup_pop(0);
   leave(r);
 }
 

@@ -107,7 +107,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   return pointers;
 }
 
-void limit(__rlimit_resource what, rlim_t most) {
+void limit(auto what, rlim_t most) {
   const rlimit both{most, most};
   setrlimit(what, &both);
 }
