@@ -183,14 +183,26 @@ Result<Agreement::Decision> decide(Member& member, MemberState& s, Agreement::Us
     static_cast<void>(member.progress());  // other communicators of this thread
     sleep_ns(nap_ns);
   }
-  if (agreement.decision() == nullptr) return is_out(rank_control, rank);
-  if (!agreement.decision()->same_use) {
+  // Once: the others may go on without this rank at any time.
+  const Agreement::Decision* const decision = agreement.decision();
+  if (decision == nullptr) return is_out(rank_control, rank);
+  if (!decision->same_use) {
     return make_error(Code::mismatch, [] {
       return "some survivors call agree(), shrink() or grow() and others another of the three; let "
              "all survivors make the same calls, in the same order";
     });
   }
-  return *agreement.decision();
+  return *decision;
+}
+
+// decide() for the steps in rank_control.h; its error goes to `status`.
+auto deciding(Member& member, MemberState& s, Status& status) {
+  return [&](Agreement::Use use, std::uint32_t value) {
+    auto decided = decide(member, s, use, value);
+    if (decided.ok()) return std::optional(std::move(*decided));
+    status = decided.status();
+    return std::optional<Agreement::Decision>();
+  };
 }
 
 Status may_agree(const MemberState& s, const char* call) {
@@ -217,12 +229,6 @@ Result<std::unique_ptr<Member>> Member::shrink(const SplitOptions& options) {
   s.finish();
   std::unique_ptr<Member> made;
   Status status;
-  const auto take_step = [&](Agreement::Use use, std::uint32_t value) {
-    auto decided = decide(*this, s, use, value);
-    if (decided.ok()) return std::optional(std::move(*decided));
-    status = decided.status();
-    return std::optional<Agreement::Decision>();
-  };
   const auto make = [&](const Agreement::Decision& decision) -> std::uint32_t {
     made.reset();
     try {
@@ -246,7 +252,7 @@ Result<std::unique_ptr<Member>> Member::shrink(const SplitOptions& options) {
       return 0;
     }
   };
-  const auto done = shrink_in_steps(take_step, make);
+  const auto done = shrink_in_steps(deciding(*this, s, status), make);
   if (done && (done->value & kMade) != 0) return made;
   if (!done || (!status.ok() && status.code() != Code::rank_lost)) return status;
   return make_error(Code::system, [&] {
@@ -276,18 +282,17 @@ void Member::revoke() {
 
 namespace {
 
-// A rank's word when it begins to grow: fifteen bits of a hash, their complements, and one bit. If
-// hashes differ, the bitwise AND of the words has neither hash.
-std::uint32_t word_of(std::uint64_t hash, bool works) {
+// What a rank asks for when it begins to grow: fifteen bits of a hash, their complements, and ones.
+// If hashes differ, the bitwise AND of the words has neither hash.
+std::uint32_t word_of(std::uint64_t hash) {
   const auto bits = static_cast<std::uint32_t>(hash >> 49);
-  return bits << 17 | (~bits & 0x7fff) << 2 | 2 | (works ? 1 : 0);
+  return bits << 17 | (~bits & 0x7fff) << 2 | 3;
 }
 
 // A rank's word about the larger communicator, and the code of such words together; the lowest code
 // wins. kGaveUp, the highest: this rank has failed because another rank has.
-constexpr std::uint32_t kHaveMet = ~std::uint32_t{0};
-constexpr std::uint32_t kGaveUp = kHaveMet >> 1;
-std::uint32_t word_of(Code code) { return kHaveMet ^ 1U << static_cast<int>(code); }
+constexpr std::uint32_t kGaveUp = kHaveLarger >> 1;
+std::uint32_t word_of(Code code) { return kHaveLarger ^ 1U << static_cast<int>(code); }
 Code code_of(std::uint32_t word) {
   const int code = std::countr_one(word);
   return code < kCodes ? static_cast<Code>(code) : Code::rank_lost;
@@ -318,36 +323,13 @@ Result<std::unique_ptr<Member>> Member::grow(const CommunicatorOptions& options)
   s.finish();
   std::vector<Rank> members(static_cast<std::size_t>(ranks()));
   std::iota(members.begin(), members.end(), 0);
-  const auto all_are_here = [&](const Agreement::Decision& decision) -> Status {
-    if (decision.survivors == members) return {};
-    Rank lost = 0;
-    for (const Rank r : decision.survivors) lost += r == lost ? 1 : 0;
-    rank_control.abort(make_error(Code::rank_lost, [&] {
-      return "rank " + std::to_string(lost) +
-             " is lost or late while the communicator grows: " + rank_control.state_of(lost).text +
-             "; call shrink() on the survivors, then grow()";
-    }));
-    return rank_control.reason();
-  };
-
   std::uint64_t hash = mixed(kSplitMixStep, static_cast<std::uint64_t>(options.ranks));
   hash = mixed(hash, static_cast<std::uint64_t>(options.timeout.count()));
   for (const char c : options.name) hash = mixed(hash, static_cast<unsigned char>(c));
-  const bool works = !rank_control.aborted();
-  const auto begun = decide(*this, s, Agreement::Use::grow, word_of(hash, works));
-  if (!begun.ok()) return begun.status();
-  if (Status status = all_are_here(*begun); !status.ok()) return status;
-  if ((begun->value | 1) != word_of(hash, true)) {
-    return make_error(Code::mismatch, [] {
-      return "ranks, name or timeout of grow() differ between the members; let all members give "
-             "equal options";
-    });
-  }
-  if ((begun->value & 1) == 0) return rank_control.reason();
 
-  const std::uint64_t step = begun->step;
   bool gave_up = false;
-  const auto make = [&]() -> CommunicatorShared::Made {
+  std::uint64_t step = 0;
+  const auto create_larger = [&]() -> CommunicatorShared::Made {
     CommunicatorOptions mine = options;
     std::vector<Rank> more;
     if (options.name.empty()) return create_shared(mine);
@@ -363,41 +345,65 @@ Result<std::unique_ptr<Member>> Member::grow(const CommunicatorOptions& options)
       return status;
     });
   };
+  std::shared_ptr<CommunicatorShared> larger;
   std::unique_ptr<Member> made;
-  Status status;
-  try {
-    auto larger = shared.find_or_make_group({step, CommunicatorShared::kGrown}, members,
-                                            static_cast<std::size_t>(rank()), s.run.waiter, make);
-    status = larger.status();
-    if (larger.ok()) {
-      made.reset(new Member(*larger, rank(), (*larger)->new_progress_engine()));
-      const std::lock_guard lock((*larger)->mutex);
-      (*larger)->joined[static_cast<std::size_t>(rank())] = true;
-    }
-  } catch (const std::bad_alloc&) {
-    status = make_error(Code::out_of_memory, [&] {
-      return "no memory for the larger communicator of rank " + std::to_string(rank());
-    });
-  }
-  const std::uint32_t word = status.ok() ? kHaveMet : gave_up ? kGaveUp : word_of(status.code());
-  const auto ended = decide(*this, s, Agreement::Use::confirm, word);
-  Status failed = ended.ok() ? all_are_here(*ended) : ended.status();
-  if (failed.ok() && ended->value != kHaveMet) {
-    const Code code = code_of(ended->value);
-    failed = status;
-    if (status.code() != code) {
-      failed = make_error(code, [] {
-        return "another rank cannot make the larger communicator; its error says why";
+  Status status, stopped;
+  const auto make = [&](const Agreement::Decision& begun) {
+    step = begun.step;
+    try {
+      auto found =
+          shared.find_or_make_group({step, CommunicatorShared::kGrown}, members,
+                                    static_cast<std::size_t>(rank()), s.run.waiter, create_larger);
+      status = found.status();
+      if (found.ok()) {
+        larger = std::move(*found);
+        made.reset(new Member(larger, rank(), larger->new_progress_engine()));
+        const std::lock_guard lock(larger->mutex);
+        larger->joined[static_cast<std::size_t>(rank())] = true;
+      }
+    } catch (const std::bad_alloc&) {
+      status = make_error(Code::out_of_memory, [&] {
+        return "no memory for the larger communicator of rank " + std::to_string(rank());
       });
     }
+    return status.ok() ? kHaveLarger : gave_up ? kGaveUp : word_of(status.code());
+  };
+  const Growth growth = grow_in_steps(ranks(), word_of(hash), !rank_control.aborted(),
+                                      deciding(*this, s, stopped), make, [&] {
+                                        if (larger->processes != nullptr)
+                                          larger->processes->admit();
+                                      });
+  if (growth.done) {
+    static_cast<void>(made->pin_thread());
+    return made;
   }
-  if (!failed.ok()) {
-    if (made != nullptr) made->communicator().abort(failed);
-    return failed;
-  }
-  if (!options.name.empty()) made->state_->shared->processes->admit();
-  static_cast<void>(made->pin_thread());
-  return made;
+  const auto why = [&]() -> Status {
+    if (!growth.last) return stopped;
+    if (growth.last->survivors != members) {
+      Rank lost = 0;
+      for (const Rank r : growth.last->survivors) lost += r == lost ? 1 : 0;
+      rank_control.abort(make_error(Code::rank_lost, [&] {
+        return "rank " + std::to_string(lost) + " is lost or late while the communicator grows: " +
+               rank_control.state_of(lost).text + "; call shrink() on the survivors, then grow()";
+      }));
+      return rank_control.reason();
+    }
+    if (!growth.begun && (growth.last->value | 1) != word_of(hash)) {
+      return make_error(Code::mismatch, [] {
+        return "ranks, name or timeout of grow() differ between the members; let all members give "
+               "equal options";
+      });
+    }
+    if (!growth.begun) return rank_control.reason();
+    const Code code = code_of(growth.last->value);
+    if (status.code() == code) return status;
+    return make_error(code, [] {
+      return "another rank cannot make the larger communicator; its error says why";
+    });
+  };
+  const Status failed = why();
+  if (larger != nullptr) larger->end_with(failed);
+  return failed;
 }
 
 // --- Shared ---

@@ -280,9 +280,10 @@ struct Ballot {
     return (step_of(state) + 1) << 3 | ((state & kTaken) != 0 ? kTakenBefore : 0) |
            (takes ? kTaken : 0);
   }
-  // Relaxed: says only that the rank waits for no earlier step.
+  // The rank waits for no earlier step, and what it saw before is visible. Acquire: pairs with
+  // Agreement::take_step().
   bool has_reached(std::uint64_t step) const {
-    return step_of(state.load(std::memory_order_relaxed)) >= step;
+    return step_of(state.load(std::memory_order_acquire)) >= step;
   }
 };
 
@@ -663,6 +664,60 @@ std::optional<Agreement::Decision> shrink_in_steps(const Decide& decide, const M
   }
   return decided;
 }
+
+// The steps of a grow. The members decide that all of them are here, make the larger communicator
+// with the new ranks, confirm it, and only then admit the new ranks: so all members have it, or
+// none uses it. `decide` is as above; each rank's word is `works` and what it asks for, `wanted`,
+// which is odd. `make(decision)` makes the larger communicator and returns kHaveLarger, or a word
+// with a zero bit.
+inline constexpr std::uint32_t kHaveLarger = ~std::uint32_t{0};
+struct Growth {
+  std::optional<Agreement::Decision> last{};  // nullopt: this rank cannot go on
+  bool begun = false;                         // all members were here and wanted the same
+  bool done = false;                          // all members have the larger communicator
+};
+template <class Decide, class Make, class Admit>
+Growth grow_in_steps(int members, std::uint32_t wanted, bool works, const Decide& decide,
+                     const Make& make, const Admit& admit) {
+  Growth out;
+  const auto all_say = [&](std::uint32_t word) {
+    return out.last && out.last->survivors.size() == static_cast<std::size_t>(members) &&
+           out.last->value == word;
+  };
+  out.last = decide(Agreement::Use::grow, works ? wanted : wanted - 1);
+  out.begun = all_say(wanted);
+  if (!out.begun) return out;
+  out.last = decide(Agreement::Use::confirm, make(*out.last));
+  out.done = all_say(kHaveLarger);
+  if (out.done) admit();
+  return out;
+}
+
+// Arrivals counts the ranks that have come to a step of a meeting, in zeroed memory that all share.
+class Arrivals {
+ public:
+  // Ranks that see them in the count also see what was written before.
+  void add(int ranks) noexcept {
+    // Release: pairs with has().
+    count_.fetch_add(ranks, std::memory_order_release);
+  }
+  bool has(int ranks) const noexcept { return count_.load(std::memory_order_acquire) >= ranks; }
+  // Waits until that many ranks have come. An error of `may_wait()` ends the wait, unless the last
+  // rank has come since: it may have gone on and ended while may_wait() looked at it.
+  template <class MayWait>
+  Status wait(int ranks, const MayWait& may_wait) const {
+    for (std::int64_t nap_ns = 20'000; !has(ranks);
+         nap_ns = nap_ns < 1'000'000 ? 2 * nap_ns : nap_ns) {
+      Status status = may_wait();
+      if (!status.ok()) return has(ranks) ? Status() : status;
+      sleep_ns(nap_ns);
+    }
+    return {};
+  }
+
+ private:
+  Atomic<std::int32_t> count_{0};
+};
 
 // A put-down call was started and waits for later: no thread works on it, and any thread may resume
 // it. CallRecord::thread is then kPutDown instead of a thread id.

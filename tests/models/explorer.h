@@ -100,6 +100,8 @@ class Explorer final : public Machine {
   void run(std::vector<std::function<void()>> threads);
   // Called by a scenario or its threads.
   void require(bool holds, const char* what);
+  // Tries every number below `count`. Only a scenario may call it, before run().
+  std::size_t choose(std::size_t count);
 
   // All uses of words in any execution.
   const std::map<Use, std::uint64_t>& uses() const { return uses_; }
@@ -161,7 +163,7 @@ class Explorer final : public Machine {
     View view;
     View settled;              // the view at its last compiler fence
     View late;                 // views from later barriers, for its next fence
-    std::array<Seen, 4> seen;  // values of its last loads
+    std::array<Seen, 8> seen;  // values of its last loads
     std::size_t loads = 0;
   };
   struct Lock {
@@ -196,7 +198,6 @@ class Explorer final : public Machine {
   void pass_on();
   void wait_for_time();
   void settle();
-  std::size_t choose(std::size_t count);
   std::size_t place_of(const void* word) const;
   const Word* find(const void* word) const;
   std::size_t index_of(const void* word, std::uint64_t newest);
@@ -237,8 +238,26 @@ struct Scenario {
   bool may_time_out = false;
   bool is_large = false;  // takes many seconds and adds little to smaller ones
   std::function<void(Explorer&)> play;
+  int preemptions = -1;  // as in Options
+  Explorer::Options options() const {
+    return {.may_time_out = may_time_out, .preemptions = preemptions};
+  }
 };
 
 std::vector<Scenario> scenarios();
+
+// Faults in the growth of a communicator; tests check that its scenarios notice each of them.
+enum class GrowthFlaw : std::uint8_t {
+  none,
+  admits_early,     // a member admits the new rank before it has confirmed
+  needs_no_admit,   // the new rank does not wait for that
+  goes_on_alone,    // a member does not see that another is not among those who confirm
+  tells_nobody,     // a member that has failed does not end the larger communicator
+  asks_no_ballot,   // a member does not see that another has given up the meeting
+  asks_no_process,  // nobody sees that a process has ended
+  shares_seats,     // a second process takes a rank's seat
+  shares_name,      // a process gives its file a name that is in use
+};
+std::vector<Scenario> growth_scenarios(GrowthFlaw flaw);
 
 }  // namespace rankine::model

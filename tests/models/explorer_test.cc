@@ -295,7 +295,7 @@ TEST(Explore, EveryScenarioHoldsInEveryExecution) {
   std::uint64_t executions = 0;
   for (const Scenario& scenario : scenarios()) {
     if (scenario.is_large && (!budget_is_all() || affordable(100) < 100)) continue;
-    Explorer explorer({.may_time_out = scenario.may_time_out});
+    Explorer explorer(scenario.options());
     const Explorer::Outcome outcome = explorer.explore(scenario.play);
     EXPECT_EQ(outcome.fault, "") << scenario.name << lines(outcome.turns);
     EXPECT_TRUE(outcome.exhausted) << scenario.name;
@@ -305,6 +305,24 @@ TEST(Explore, EveryScenarioHoldsInEveryExecution) {
     executions += outcome.executions;
   }
   std::printf("%lu executions, all different\n", static_cast<unsigned long>(executions));
+}
+
+// Expects that some scenario fails.
+void expect_fault(const char* what, const std::vector<Scenario>& among, Flaw flaw = Flaw::none) {
+  std::string seen;
+  for (const Scenario& scenario : among) {
+    if (scenario.is_large) continue;
+    Explorer::Options options = scenario.options();
+    options.flaw = flaw;
+    Explorer explorer(options);
+    const Explorer::Outcome outcome = explorer.explore(scenario.play);
+    if (outcome.fault.empty()) continue;
+    seen =
+        scenario.name + ", execution " + std::to_string(outcome.executions) + ": " + outcome.fault;
+    break;
+  }
+  EXPECT_NE(seen, "") << what;
+  std::printf("%s: %s\n", what, seen.c_str());
 }
 
 // The protocol needs these guarantees of the kernel and the compiler: without any one of them, some
@@ -317,20 +335,23 @@ TEST(Explore, EachFlawOfTheMachineIsSeen) {
                {Flaw::no_compiler_fence, "the compiler moves a load before a store"},
                {Flaw::sleeps_unseen, "futex_wait does not compare"},
                {Flaw::wakes_nobody, "futex_wake does nothing"}};
-  for (const auto& [flaw, name] : flaws) {
-    std::string seen;
-    for (const Scenario& scenario : scenarios()) {
-      if (scenario.is_large) continue;
-      Explorer explorer({.may_time_out = scenario.may_time_out, .flaw = flaw});
-      const Explorer::Outcome outcome = explorer.explore(scenario.play);
-      if (outcome.fault.empty()) continue;
-      seen = scenario.name + ", execution " + std::to_string(outcome.executions) + ": " +
-             outcome.fault;
-      break;
-    }
-    EXPECT_NE(seen, "") << name;
-    std::printf("%s: %s\n", name, seen.c_str());
-  }
+  for (const auto& [flaw, name] : flaws) expect_fault(name, scenarios(), flaw);
+}
+
+TEST(Explore, EachFlawOfGrowthIsSeen) {
+  const struct {
+    GrowthFlaw flaw;
+    const char* name;
+  } flaws[] = {
+      {GrowthFlaw::admits_early, "a member admits the new rank before it has confirmed"},
+      {GrowthFlaw::needs_no_admit, "the new rank does not wait until it is admitted"},
+      {GrowthFlaw::goes_on_alone, "a member does not see that another one is missing"},
+      {GrowthFlaw::tells_nobody, "a member that has failed does not end the larger communicator"},
+      {GrowthFlaw::asks_no_ballot, "a member does not see that another one has given up"},
+      {GrowthFlaw::asks_no_process, "nobody sees that a process has ended"},
+      {GrowthFlaw::shares_seats, "a second process takes a seat"},
+      {GrowthFlaw::shares_name, "a second file takes a name"}};
+  for (const auto& [flaw, name] : flaws) expect_fault(name, growth_scenarios(flaw));
 }
 
 // Weakens every memory order in the production code that the scenarios execute, one at a time. Each
@@ -393,7 +414,7 @@ const std::vector<Explored>& explored() {
     std::vector<Explored> out;
     for (Scenario& scenario : scenarios()) {
       if (scenario.is_large) continue;
-      Explorer explorer({.may_time_out = scenario.may_time_out});
+      Explorer explorer(scenario.options());
       const Explorer::Outcome outcome = explorer.explore(scenario.play);
       EXPECT_TRUE(outcome.fault.empty() && outcome.exhausted) << scenario.name;
       Explored one{std::move(scenario), {}, outcome.executions + outcome.cut};
@@ -424,8 +445,10 @@ TEST(MemoryOrders, EachIsNeededOrJustified) {
       for (const auto& [scenario, uses, executions] : explored()) {
         // A scenario without this use would repeat its unchanged exploration.
         if (!uses.contains(use)) continue;
-        Explorer explorer(
-            {.may_time_out = scenario.may_time_out, .weakened = use, .weakened_to = to});
+        Explorer::Options options = scenario.options();
+        options.weakened = use;
+        options.weakened_to = to;
+        Explorer explorer(options);
         const Explorer::Outcome outcome = explorer.explore(scenario.play);
         if (outcome.fault.empty()) continue;
         verdict = "killed by '" + scenario.name + "', execution " +

@@ -612,6 +612,284 @@ void late_ranks(Explorer& x, const std::vector<std::uint64_t>& steps, bool loses
   }
 }
 
+// A process that ends.
+struct Ended {};
+
+// A communicator of ranks 0 and 1 grows by rank 2, a new process. The agreements, the members'
+// steps and the waits for arrivals are the engine's; modelled are what a file and the kernel say:
+// who has taken a seat, and which processes have ended. Each rank has a fate: the point at which
+// its process ends, or for a member that it can make nothing. Time moves, and so passes the
+// deadline of the meeting, only if nobody can move.
+class Growing {
+ public:
+  // `late`: only the agreements, in which a member may declare the other one out at any time.
+  Growing(Explorer& x, GrowthFlaw flaw, bool late) : x_(x), flaw_(flaw), late_(late) {}
+
+  void play() {
+    choose_fates();
+    if (!late_) begin();
+    std::vector<std::function<void()>> threads;
+    for (Rank r = 0; r < 3; ++r) {
+      threads.push_back([this, r] {
+        try {
+          r < kNew ? member(r) : newcomer();
+        } catch (const Ended&) {
+        }
+      });
+    }
+    x_.run(std::move(threads));
+    judge();
+  }
+
+ private:
+  static constexpr Rank kNew = 2;
+  static constexpr std::uint32_t kWanted = 3;
+  static constexpr int kSits = 1, kDead = 2;
+  enum Fate : std::uint8_t {  // the process ends when it
+    comes,
+    has_sat,
+    is_ready,
+    has_confirmed,
+    has_decided,
+    has_admitted,
+    can_make_nothing,  // this and the following live
+    lacks_memory,      // for the larger communicator, after the meeting
+    lives,
+  };
+  struct Process {
+    Fate fate = lives;
+    Atomic<int> seen{0};  // what the kernel says: kSits and kDead
+    Plain said{};         // what it writes before it is ready
+    Plain has_it{};       // a member has the larger communicator
+    bool is_in = false;   // its call has succeeded
+    bool waited_in_vain = false;
+    std::optional<Agreement::Decision> begun{};  // the first step, taken before the threads start
+  };
+
+  bool ends(Rank r) const { return of(r).fate < can_make_nothing; }
+  void choose_fates() {
+    if (late_) return;
+    // Members are alike, so one order of their fates is enough. Two processes end at most.
+    of(0).fate = static_cast<Fate>(lives - x_.choose(1 + lives));
+    of(1).fate = static_cast<Fate>(lives - x_.choose(1U + lives - of(0).fate));
+    const std::size_t fate = x_.choose(ends(0) && ends(1) ? 1 : 2 + is_ready);
+    of(kNew).fate = fate == 0 ? lives : static_cast<Fate>(fate - 1);
+  }
+  void begin() {
+    Agreement first(rank_control_, 0), second(rank_control_, 1);
+    for (Agreement* one : {&first, &second}) one->take_step(Agreement::Use::grow, kWanted);
+    for (Agreement* one : {&first, &second}) {
+      one->is_complete([](Rank) { return Agreement::Verdict::waits; });
+      of(one == &first ? 0 : 1).begun = *one->decision();
+    }
+  }
+  void reaches(Rank r, Fate point) {
+    if (of(r).fate != point) return;
+    of(r).seen.fetch_add(kDead, std::memory_order_seq_cst);
+    throw Ended{};
+  }
+
+  // As decide() in engine/api/split.cc.
+  std::optional<Agreement::Decision> decide(Rank r, Agreement::Use use, std::uint32_t word) {
+    if (use == Agreement::Use::grow && !late_) return of(r).begun;
+    Agreement agreement(rank_control_, r);
+    if (!agreement.take_step(use, word)) return std::nullopt;
+    reaches(r, has_confirmed);
+    while (!agreement.is_complete([&](Rank q) {
+      return late_ || (of(q).seen.load() & kDead) != 0 ? Agreement::Verdict::lost
+                                                       : Agreement::Verdict::waits;
+    })) {
+      rest();
+    }
+    const Agreement::Decision* const decision = agreement.decision();
+    if (decision == nullptr) return std::nullopt;
+    Agreement::Decision out = *decision;
+    if (flaw_ == GrowthFlaw::goes_on_alone) out.survivors = {0, 1};
+    return out;
+  }
+  // As ProcessLobby::may_wait() and Member::grow().
+  Status may_wait(Rank r) {
+    const auto error = [](Code code) { return make_error(code, [] { return ""; }); };
+    if (ended_.load(std::memory_order_acquire)) return error(Code::rank_lost);
+    for (Rank q = 0; q < 3; ++q) {
+      if (q == r) continue;
+      const int seen = of(q).seen.load();
+      const bool asks = flaw_ != GrowthFlaw::asks_no_process;
+      if (asks && seen == kSits + kDead) return error(Code::rank_lost);
+      if (q == kNew || r == kNew) continue;
+      if (flaw_ != GrowthFlaw::asks_no_ballot &&
+          rank_control_.ballot(q).has_reached(of(r).begun->step + 1)) {
+        return error(Code::rank_lost);
+      }
+      if (asks && seen == kDead) return error(Code::rank_lost);
+    }
+    if (now_ns() == begin_ns_) return {};
+    of(r).waited_in_vain = true;
+    return error(Code::timeout);
+  }
+  bool wait(Rank r, const Arrivals& arrivals, int ranks) {
+    const bool done = arrivals.wait(ranks, [&] { return may_wait(r); }).ok();
+    if (!done) ended_.store(true, std::memory_order_release);
+    return done;
+  }
+  // Of the steps of a meeting, all of which wait alike, only the last one.
+  void come(Rank r) {
+    of(r).seen.fetch_add(kSits, std::memory_order_seq_cst);
+    reaches(r, has_sat);
+    of(r).said.set(1);
+    ready_.add(1);
+    reaches(r, is_ready);
+  }
+  bool meet(Rank r) {
+    if (of(r).fate == can_make_nothing) return false;
+    if (late_) return true;
+    come(r);
+    if (!wait(r, ready_, 3)) return false;
+    for (Process& process : processes_) process.said.get();
+    return true;
+  }
+
+  void member(Rank r) {
+    reaches(r, comes);
+    bool met = false;
+    const bool is_early = flaw_ == GrowthFlaw::admits_early;
+    const Growth growth = grow_in_steps(
+        kNew, kWanted, true,
+        [&](Agreement::Use use, std::uint32_t word) { return decide(r, use, word); },
+        [&](const Agreement::Decision&) {
+          met = meet(r);
+          const bool has_it = met && of(r).fate != lacks_memory;
+          if (has_it && is_early) admitted_.add(1);
+          return has_it ? kHaveLarger : kHaveLarger - 1;
+        },
+        [&] {
+          of(r).has_it.set(1);
+          reaches(r, has_decided);
+          if (!is_early) admitted_.add(1);
+          reaches(r, has_admitted);
+        });
+    of(r).is_in = growth.done;
+    const bool tells = flaw_ != GrowthFlaw::tells_nobody;
+    if (!growth.done && (met || late_) && tells) ended_.store(true, std::memory_order_release);
+  }
+  void newcomer() {
+    reaches(kNew, comes);
+    if (!late_) come(kNew);
+    if (flaw_ != GrowthFlaw::needs_no_admit && !wait(kNew, admitted_, 2)) return;
+    of(kNew).is_in = true;
+    for (Rank r = 0; r < kNew; ++r) {
+      x_.require(of(r).has_it.get() == 1, "a new rank in a communicator that a member lacks");
+    }
+  }
+
+  void judge() {
+    const auto fate = [&](Rank r) { return of(r).fate; };
+    int alive = 0, in = 0;
+    for (const Process& one : processes_) {
+      alive += one.fate == lives ? 1 : 0;
+      in += one.is_in ? 1 : 0;
+    }
+    x_.require(ends(0) || ends(1) || of(0).is_in == of(1).is_in, "two decisions of members");
+    x_.require(late_ || alive < 3 || in == 3, "a failure without a reason");
+    const auto makes_it = [&](Rank r) { return ends(r) || fate(r) == lives; };
+    x_.require(in == 0 || (makes_it(0) && makes_it(1)), "a communicator that a member cannot make");
+    for (Rank r = 0; r < 3; ++r) {
+      // The next call of a rank that is in tells it if another one is not.
+      x_.require(ends(r) || of(r).is_in || in == 0 || ended_.load(),
+                 "nobody knows that a rank failed");
+    }
+    for (Rank r = 0; r < kNew; ++r) {
+      x_.require(!of(r).waited_in_vain || fate(kNew) == comes, "a member waits in vain");
+    }
+    const auto comes_not = [&](Rank r) { return ends(r) || fate(r) == can_make_nothing; };
+    x_.require(!of(kNew).waited_in_vain || (comes_not(0) && comes_not(1)),
+               "the new rank waits in vain");
+  }
+
+  Process& of(Rank r) { return processes_[static_cast<std::size_t>(r)]; }
+  const Process& of(Rank r) const { return processes_[static_cast<std::size_t>(r)]; }
+
+  Explorer& x_;
+  const GrowthFlaw flaw_;
+  const bool late_;
+  const std::int64_t begin_ns_ = x_.now();
+  RankControl rank_control_{kNew, kParks, kMinute, true};
+  std::array<Process, 3> processes_;
+  Arrivals ready_, admitted_;
+  Atomic<bool> ended_{false};  // the meeting and the larger communicator: SharedEnding
+};
+
+// Two processes meet under one name, or a third one comes that also plays rank 1, as
+// ProcessLobby::enter() does: the first one makes a file and gives it the name, the next one takes
+// a seat in it. All but the waits is modelled.
+void take_seats(Explorer& x, GrowthFlaw flaw, bool with_third) {
+  struct File {
+    std::array<Atomic<int>, 2> seats{};  // 1 + the process
+    Arrivals seated, ready;
+    Atomic<bool> ended{false};
+  };
+  std::array<File, 6> files;  // two for each process
+  Atomic<int> name{0};        // 1 + the file; 0: free
+  std::array<int, 3> in{};    // by process: 1 + the file of its meeting
+  const std::int64_t begin_ns = x.now();
+  const auto process = [&](int p) {
+    const auto rank = static_cast<std::size_t>(p > 0 ? 1 : 0);
+    int next = 2 * p, mine = 0;
+    while (mine == 0) {
+      int found = name.load(std::memory_order_seq_cst);
+      if (found == 0) {
+        if (next == 2 * p + 2) return;  // it tries no more
+        File& fresh = files[static_cast<std::size_t>(next++)];
+        fresh.seats[rank].store(1 + p, std::memory_order_release);
+        fresh.seated.add(1);
+        if (flaw == GrowthFlaw::shares_name) {
+          name.store(next, std::memory_order_seq_cst);
+          mine = next;
+        } else if (name.compare_exchange_strong(found, next, std::memory_order_seq_cst)) {
+          mine = next;
+        }
+        continue;
+      }
+      File& file = files[static_cast<std::size_t>(found - 1)];
+      if (file.seated.has(2)) {  // its name will be free soon
+        if (now_ns() > begin_ns) return;
+        rest();
+        continue;
+      }
+      int nobody = 0;
+      if (!file.seats[rank].compare_exchange_strong(nobody, 1 + p, std::memory_order_acq_rel) &&
+          flaw != GrowthFlaw::shares_seats) {
+        file.ended.store(true, std::memory_order_release);
+        name.compare_exchange_strong(found, 0, std::memory_order_seq_cst);
+        return;
+      }
+      file.seated.add(1);
+      mine = found;
+    }
+    File& file = files[static_cast<std::size_t>(mine - 1)];
+    const auto may_wait = [&]() -> Status {
+      const bool may = !file.ended.load(std::memory_order_acquire) && now_ns() == begin_ns;
+      return may ? Status() : make_error(Code::timeout, [] { return ""; });
+    };
+    bool met = file.seated.wait(2, may_wait).ok();
+    if (met) file.ready.add(1);
+    met = met && file.ready.wait(2, may_wait).ok();
+    int named = mine;
+    name.compare_exchange_strong(named, 0, std::memory_order_seq_cst);
+    if (met) in[static_cast<std::size_t>(p)] = mine;
+  };
+  std::vector<std::function<void()>> threads = {[&] { process(0); }, [&] { process(1); }};
+  if (with_third) threads.push_back([&] { process(2); });
+  x.run(std::move(threads));
+  x.require(with_third || (in[0] != 0 && in[0] == in[1]), "two processes do not meet");
+  x.require(in[1] == 0 || in[2] == 0, "two processes play one rank");
+  for (const int file : in) {  // a process that is in finds the end in its next call
+    x.require(file == 0 || file == in[0] || files[static_cast<std::size_t>(file - 1)].ended.load(),
+              "a meeting of one");
+  }
+  x.require(name.load() == 0, "a name that stays");
+}
+
 struct Told {
   Plain memory;
   int times = 0;
@@ -902,6 +1180,18 @@ void trials(Explorer& x, bool steps) {
 
 }  // namespace
 
+std::vector<Scenario> growth_scenarios(GrowthFlaw flaw) {
+  std::vector<Scenario> all;
+  const auto add = [&](std::string name, int preemptions, std::function<void(Explorer&)> play) {
+    all.push_back({std::move(name), true, false, std::move(play), preemptions});
+  };
+  add("growth: members agree", -1, [=](Explorer& x) { Growing(x, flaw, true).play(); });
+  add("growth: two processes meet", -1, [=](Explorer& x) { take_seats(x, flaw, false); });
+  add("growth: two processes for a seat", 3, [=](Explorer& x) { take_seats(x, flaw, true); });
+  add("growth: processes end", 2, [=](Explorer& x) { Growing(x, flaw, false).play(); });
+  return all;
+}
+
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
   const auto add = [&](std::string name, std::function<void(Explorer&)> play,
@@ -1012,6 +1302,7 @@ std::vector<Scenario> scenarios() {
   add("late ranks: two, three steps", [](Explorer& x) { late_ranks(x, {3, 3}, false); });
   add("late ranks: three, one dies", [](Explorer& x) { late_ranks(x, {2, 2, 1}, false); });
   all.back().is_large = true;
+  for (Scenario& scenario : growth_scenarios(GrowthFlaw::none)) all.push_back(std::move(scenario));
   add("dependents: taken out", taken_out);
   add("dependents: put in", [](Explorer& x) { put_in(x, 0); });
   add("dependents: put in behind others", [](Explorer& x) { put_in(x, 7); });

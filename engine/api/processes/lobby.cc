@@ -297,7 +297,7 @@ Status ProcessLobby::enter_found(bool& again) {
   }
   if (Status status = check_settings(); !status.ok()) return status;
   // The meeting is complete and its name will be free soon, or the file was never for this process.
-  again = page_->seated.load(std::memory_order_acquire) == page_->settings.ranks;
+  again = page_->seated.has(page_->settings.ranks);
   if (again) return {};
   if (page_->ending.has_ended()) {
     // If these ranks know of the failure, it belongs to an earlier attempt of theirs.
@@ -351,9 +351,8 @@ Status ProcessLobby::sit_down() {
   return {};
 }
 
-void ProcessLobby::count_us(std::atomic<std::int32_t>& count) noexcept {
-  // Pairs with wait_for().
-  count.fetch_add(static_cast<std::int32_t>(meeting_.ranks.size()), std::memory_order_acq_rel);
+void ProcessLobby::count_us(Arrivals& arrivals) noexcept {
+  arrivals.add(static_cast<int>(meeting_.ranks.size()));
 }
 
 void ProcessLobby::offer_bases(std::uint64_t seed) noexcept {
@@ -371,7 +370,7 @@ Status ProcessLobby::announce_arrival(const Status& reason) {
     if (file_.is_open() && check_found().ok() && map_page().ok() &&
         std::memcmp(page_->magic, kSharedMagic, sizeof(kSharedMagic)) == 0 &&
         page_->layout == kLobbyLayout && anybody_lives() && !page_->ending.has_ended() &&
-        page_->seated.load(std::memory_order_acquire) < page_->settings.ranks) {
+        !page_->seated.has(page_->settings.ranks)) {
       return fail(reason);
     }
     if (now_ns() >= until) return reason;
@@ -425,36 +424,28 @@ std::string ProcessLobby::missing(const char* what) const {
                        : "ranks " + ranks + " of '" + meeting_.name + "' have not joined";
 }
 
-Status ProcessLobby::wait_for(const std::atomic<std::int32_t>& count, std::int32_t wanted,
-                              const char* what) {
-  const auto all_have = [&] {  // pairs with count_us()
-    return count.load(std::memory_order_acquire) >= wanted;
-  };
-  for (std::int64_t nap_ns = 20'000;;) {
-    if (all_have()) return {};
-    if (page_->ending.has_ended()) return fail({});
-    for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
-      if (Status status = check_seat(r); !status.ok()) return fail(status);
-      if (is_ours(r) || process_of(r) == 0 || watch(r)) continue;
-      // That rank may have come last, made its calls and ended since the check above.
-      if (all_have()) return {};
-      return fail(lost(r, process_of(r), meeting_.name));
-    }
-    if (meeting_.may_wait) {
-      // may_wait() may fail because the last rank has come and already ended; so check again.
-      Status status = meeting_.may_wait();
-      if (all_have()) return {};
-      if (!status.ok()) return fail(status);
-    }
-    if (is_interrupted()) {
-      return fail(make_error(Code::aborted, [&] { return interrupted(missing(what)); }));
-    }
-    if (now_ns() >= meeting_.deadline_ns) {
-      return fail(make_error(Code::timeout, [&] { return missing(what); }));
-    }
-    sleep_ns(nap_ns);
-    nap_ns = std::min<std::int64_t>(2 * nap_ns, 2'000'000);
+Status ProcessLobby::wait_for(const Arrivals& arrivals, std::int32_t wanted, const char* what) {
+  Status status = arrivals.wait(wanted, [&] { return may_wait(what); });
+  return status.ok() ? status : fail(status);
+}
+
+Status ProcessLobby::may_wait(const char* what) {
+  if (page_->ending.has_ended()) return page_->ending.why();
+  for (Rank r = 0; r < meeting_.settings.ranks; ++r) {
+    if (Status status = check_seat(r); !status.ok()) return status;
+    if (is_ours(r) || process_of(r) == 0 || watch(r)) continue;
+    return lost(r, process_of(r), meeting_.name);
   }
+  if (meeting_.may_wait) {
+    if (Status status = meeting_.may_wait(); !status.ok()) return status;
+  }
+  if (is_interrupted()) {
+    return make_error(Code::aborted, [&] { return interrupted(missing(what)); });
+  }
+  if (now_ns() >= meeting_.deadline_ns) {
+    return make_error(Code::timeout, [&] { return missing(what); });
+  }
+  return {};
 }
 
 Status ProcessLobby::agree_on_base() {
@@ -520,7 +511,7 @@ Status ProcessLobby::meet() {
 Result<std::uint64_t> ProcessLobby::first_says(std::uint64_t mine) {
   if (is_ours(0)) {
     page_->saying.store(mine, std::memory_order_relaxed);
-    page_->said.store(1, std::memory_order_release);  // pairs with wait_for()
+    page_->said.add(1);
     return mine;
   }
   Status status = wait_for(page_->said, 1, "rank 0 has not sent the dilation of its clock");
@@ -549,9 +540,7 @@ Status ProcessLobby::be_ready() {
                   "not all members have admitted the new ranks");
 }
 
-void ProcessLobby::admit() noexcept {
-  page_->admitted.fetch_add(1, std::memory_order_acq_rel);  // pairs with wait_for()
-}
+void ProcessLobby::admit() noexcept { page_->admitted.add(1); }
 
 // --- Private memory ---
 

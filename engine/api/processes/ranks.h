@@ -56,8 +56,8 @@ struct LobbyPage {
   std::uint64_t nonce;       // differs between communicators of one name
   // The number of ranks that have reached each step; `looked` and `offered` count repeatedly, and
   // only ranks that admit others count in `admitted`.
-  std::atomic<std::int32_t> seated, looked, offered, ready, admitted;
-  std::atomic<std::int32_t> said;  // 1 when the process of rank 0 has written `saying`
+  Arrivals seated, looked, offered, ready, admitted;
+  Arrivals said;  // 1 when the process of rank 0 has written `saying`
   std::atomic<std::uint64_t> saying;
   struct Seat {
     std::atomic<std::int32_t> process;  // 0: empty seat
@@ -159,10 +159,11 @@ class ProcessLobby {
   Status check_settings() const;
   Status check_seat(Rank r) const;
   bool is_ours(Rank r) const noexcept;
-  // Waits until `count` has reached `wanted`.
-  Status wait_for(const std::atomic<std::int32_t>& count, std::int32_t wanted, const char* what);
+  // Waits until that many ranks have come. An error, which says `what`, ends the meeting.
+  Status wait_for(const Arrivals& arrivals, std::int32_t wanted, const char* what);
+  Status may_wait(const char* what);
   // Counts the ranks of this process.
-  void count_us(std::atomic<std::int32_t>& count) noexcept;
+  void count_us(Arrivals& arrivals) noexcept;
   void offer_bases(std::uint64_t seed) noexcept;
   std::string missing(const char* what) const;
   bool watch(Rank r) noexcept;
