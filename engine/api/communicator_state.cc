@@ -212,7 +212,7 @@ Status CommunicatorShared::record_calls(std::string_view name, std::string_view 
   if (!file.ok()) return file.status();
   call_sites = std::move(*file);
   for (std::size_t i = 0; i < here.size(); ++i) {
-    recorder.track_of(here[i]).calls = &call_sites->calls(i);
+    recorder.track_of(here[i]).timer.figures = &call_sites->calls(i);
   }
   return {};
 }
@@ -222,9 +222,14 @@ Status Member::set_call_site(std::string_view name) {
   if (s.shared->forked()) return forked_status();
   SharedText& site = s.shared->rank_control.slow_waits(rank()).site;
   site.set(name);
-  if (s.track->calls == nullptr) return {};
+  for (const auto* ends : {&s.sending, &s.receiving}) {
+    for (const auto& end : *ends) {
+      if (end != nullptr) static_cast<void>(end->set_call_site(name));  // forked as this one
+    }
+  }
+  if (s.track->timer.figures == nullptr) return {};
   const ProgressEngine::Turn turn(*s.progress_engine);  // the helper begins calls, too
-  s.track->call_site = s.track->calls->site_of(site);
+  s.track->call_site = s.track->timer.figures->site_of(site);
   return {};
 }
 

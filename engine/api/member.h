@@ -279,7 +279,7 @@ class Member : public TypedCalls<Member, Status> {
   // none. Reports of errors name it, and with CommunicatorOptions::record_times `rankine top` shows
   // times by call site. At most 63 bytes count; control characters become blanks. Requests keep the
   // site where they were prepared or started; communicators that are split from this one have
-  // separate sites, and messages have none. Error: forked. CallSite does both for a scope.
+  // separate sites. Error: forked. CallSite does both for a scope.
   Status set_call_site(std::string_view name);
   std::string call_site() const;
 

@@ -172,7 +172,7 @@ MemberState::MemberState(std::shared_ptr<CommunicatorShared> shared_, Rank rank,
   }
   if (shared->clock != nullptr) clock = &shared->clock->clock().of(rank);
   run.waiter = {.rank_control = &shared->rank_control, .rank = rank, .call = shared->first_count};
-  run.waiter.calls = track->calls;
+  if (track->timer.figures != nullptr) run.waiter.timer = &track->timer;
   made_by(thread_id());
   run.progress_base = shared->first_count;
   run.outbox.resize(n);

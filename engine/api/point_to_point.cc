@@ -65,6 +65,12 @@ Result<Member*> Member::end_of_pair(const Message& message) {
     end.reset(new Member(std::move(*pair), message.sends ? 0 : 1, s.progress_engine));
     end->state_->whole = s.owned;
     end->state_->made_as(s);
+    if (s.track->timer.figures != nullptr) {
+      CallTimer& timer = end->state_->track->timer;
+      timer = {.figures = s.track->timer.figures, .peer = peer};
+      end->state_->run.waiter.timer = &timer;
+    }
+    static_cast<void>(end->set_call_site(call_site()));  // not forked
   }
   return end.get();
 }

@@ -132,8 +132,8 @@ bool ProgressEngine::make_ready(MemberState& member, PendingCall& call) noexcept
     end(member, call, member.ended());
     return false;
   }
-  if (member.track->calls != nullptr) [[unlikely]]
-    member.track->calls->set_site(call.call_site);
+  if (member.track->timer.figures != nullptr) [[unlikely]]
+    member.track->timer.set_site(call.call_site);
   call.cursor = {};
   call.phase = PendingCall::Phase::under_way;
   return !call.first || begin_first(member, call);
@@ -500,7 +500,7 @@ bool ProgressEngine::wait_in_turn(const PendingCall& call, std::int64_t until_ns
     } else {
       if (until_ns != kForEverNs && now_ns() >= until_ns) return false;
       call.member->end_if_interrupted();
-      const RecordedWait recorded(call.member->run.waiter.calls, -1);
+      const RecordedWait recorded(call.member->run.waiter.timer, -1);
       idling.once();
     }
   }

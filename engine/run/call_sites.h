@@ -133,22 +133,9 @@ class RankCalls {
     return (kind - 1) % (kVarious + 1);
   }
 
-  // The call under way belongs to another site.
-  void set_site(std::uint32_t site) noexcept {
-    kind.store(kind_of(site, collective_in(kind.load(std::memory_order_relaxed))),
-               std::memory_order_relaxed);
-  }
-  void begin(std::uint32_t site, std::uint64_t fingerprint, std::int64_t now) noexcept {
-    const auto collective = static_cast<std::uint32_t>(Fingerprint{fingerprint}.collective());
-    waited_ns.store(0, std::memory_order_relaxed);
-    kind.store(kind_of(site, collective), std::memory_order_relaxed);
-    begin_ns.store(now, std::memory_order_relaxed);
-  }
-  void end(std::uint64_t fingerprint, std::int64_t now) noexcept {
-    const std::int64_t began = begin_ns.load(std::memory_order_relaxed);
-    const std::int64_t waited = waited_ns.load(std::memory_order_relaxed);
-    const std::uint32_t what = kind.load(std::memory_order_relaxed);
-    begin_ns.store(0, std::memory_order_relaxed);
+  // Counts a call that has ended.
+  void count(std::uint32_t what, std::uint64_t fingerprint, std::int64_t began, std::int64_t now,
+             std::int64_t waited) noexcept {
     SiteCalls& row = row_of(what);
     add(row.took_ns, now - began);
     add(row.waited_ns, waited);
@@ -170,10 +157,10 @@ class RankCalls {
     std::atomic<std::uint32_t> kind{0};
   };
   std::atomic<Rank> rank{0};
-  std::atomic<std::uint64_t> ended{0};  // calls
-  // The call under way.
+  std::atomic<std::uint64_t> ended{0};     // calls
+  std::atomic<std::int64_t> waited_ns{0};  // in all calls
+  // The call under way that has begun or waited last.
   std::atomic<std::int64_t> begin_ns{0};  // 0: none
-  std::atomic<std::int64_t> waited_ns{0};
   std::atomic<std::uint32_t> kind{0};
   std::atomic<Rank> waits_for{0};  // the awaited rank plus 1; 0: none
   std::array<SharedText, kSites> sites{};
@@ -198,15 +185,48 @@ class RankCalls {
   }
 };
 
+// CallTimer times the calls of a rank on a communicator, or its messages to or from one peer: one
+// at a time. Calls of several timers overlap, and each counts the waits of its time.
+struct CallTimer {
+  void begin(std::uint32_t site, std::uint64_t fingerprint, std::int64_t now) noexcept {
+    kind =
+        RankCalls::kind_of(site, static_cast<std::uint32_t>(Fingerprint{fingerprint}.collective()));
+    begin_ns = now;
+    waited_before_ns = figures->waited_ns.load(std::memory_order_relaxed);
+    show();
+  }
+  // The call under way belongs to another site.
+  void set_site(std::uint32_t site) noexcept {
+    kind = RankCalls::kind_of(site, RankCalls::collective_in(kind));
+    show();
+  }
+  void end(std::uint64_t fingerprint, std::int64_t now) noexcept {
+    const std::int64_t waited = figures->waited_ns.load(std::memory_order_relaxed);
+    if (figures->begin_ns.load(std::memory_order_relaxed) == begin_ns) {
+      figures->begin_ns.store(0, std::memory_order_relaxed);
+    }
+    figures->count(kind, fingerprint, begin_ns, now, waited - waited_before_ns);
+  }
+  void show() const noexcept {
+    figures->kind.store(kind, std::memory_order_relaxed);
+    figures->begin_ns.store(begin_ns, std::memory_order_relaxed);
+  }
+
+  RankCalls* figures = nullptr;  // nullptr: not recorded
+  Rank peer = -1;                // of messages
+  std::uint32_t kind = 0;
+  std::int64_t begin_ns = 0, waited_before_ns = 0;
+};
+
 // RecordedWait adds the time of its life to the waits of a call; nullptr: it does nothing.
 class RecordedWait {
  public:
-  explicit RecordedWait(RankCalls* calls, Rank peer) noexcept : calls_(calls) {
-    if (calls_ != nullptr) [[unlikely]]
+  explicit RecordedWait(const CallTimer* call, Rank peer) noexcept : call_(call) {
+    if (call_ != nullptr) [[unlikely]]
       begin(peer);
   }
   ~RecordedWait() {
-    if (calls_ != nullptr) [[unlikely]]
+    if (call_ != nullptr) [[unlikely]]
       end();
   }
   RecordedWait(const RecordedWait&) = delete;
@@ -216,7 +236,7 @@ class RecordedWait {
   [[gnu::noinline]] void begin(Rank peer) noexcept;
   [[gnu::noinline]] void end() noexcept;
 
-  RankCalls* const calls_;
+  const CallTimer* const call_;
   std::int64_t begin_ns_ = 0;
 };
 

@@ -102,7 +102,7 @@ class FlightRecorder {
 
     Fingerprints* fingerprints = nullptr;
     AllTimes* times = nullptr;    // nullptr: not recorded
-    RankCalls* calls = nullptr;   // with times, of a rank of this process; or nullptr
+    CallTimer timer;              // with times, of a rank of this process
     std::uint32_t call_site = 0;  // RankCalls::site_of(); of the calls that the rank makes next
     std::unique_ptr<Fingerprints> own_fingerprints;
     std::unique_ptr<AllTimes> own_times;
@@ -113,13 +113,13 @@ class FlightRecorder {
       const std::int64_t now = now_ns();
       one.end_ns.store(0, std::memory_order_relaxed);
       one.begin_ns.store(now, std::memory_order_relaxed);
-      if (calls != nullptr) calls->begin(call_site, fingerprint, now);
+      if (timer.figures != nullptr) timer.begin(call_site, fingerprint, now);
     }
     [[gnu::noinline]] void end_time(std::uint64_t number) noexcept {
       const std::int64_t now = now_ns();
       (*times)[number % kCalls].end_ns.store(now, std::memory_order_relaxed);
-      if (calls == nullptr) return;
-      calls->end((*fingerprints)[number % kCalls].load(std::memory_order_relaxed), now);
+      if (timer.figures == nullptr) return;
+      timer.end((*fingerprints)[number % kCalls].load(std::memory_order_relaxed), now);
     }
   };
   // Valid during the recorder's life.

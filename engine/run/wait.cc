@@ -339,19 +339,22 @@ void report_call_history_mismatch(RankControl& rank_control, Rank rank, Rank pee
 }
 
 void RecordedWait::begin(Rank peer) noexcept {
-  calls_->waits_for.store(peer + 1, std::memory_order_relaxed);
+  call_->show();
+  call_->figures->waits_for.store((call_->peer >= 0 ? call_->peer : peer) + 1,
+                                  std::memory_order_relaxed);
   begin_ns_ = now_ns();
 }
 
 void RecordedWait::end() noexcept {
-  const std::int64_t before = calls_->waited_ns.load(std::memory_order_relaxed);
-  calls_->waited_ns.store(before + now_ns() - begin_ns_, std::memory_order_relaxed);
-  calls_->waits_for.store(0, std::memory_order_relaxed);
+  RankCalls& figures = *call_->figures;
+  const std::int64_t before = figures.waited_ns.load(std::memory_order_relaxed);
+  figures.waited_ns.store(before + now_ns() - begin_ns_, std::memory_order_relaxed);
+  figures.waits_for.store(0, std::memory_order_relaxed);
 }
 
 bool wait_long(Waiter& waiter, const Atomic<std::uint32_t>& word, std::uint32_t value, Rank owner,
                int round) noexcept {
-  const RecordedWait recorded(waiter.calls, owner);
+  const RecordedWait recorded(waiter.timer, owner);
   if (waiter.others == nullptr) return LongWait(waiter, word, value, owner, round).run();
   const WaitTarget awaited{&word, value, owner};
   std::int64_t next_look_ns = 0;

@@ -41,9 +41,9 @@ struct Waiter {
   std::int64_t timeout_ns = 0;   // of this call; 0: the RankControl's
   std::uint64_t call = 0;        // number of the current call, as in CallRecord
   std::uint64_t fingerprint = 0;
-  BufferHashes buffer_hashes{};     // of this rank's buffers
-  YieldCallback* others = nullptr;  // called instead of a long wait; nullptr: none
-  RankCalls* calls = nullptr;       // gets the times of waits; nullptr: not recorded
+  BufferHashes buffer_hashes{};      // of this rank's buffers
+  YieldCallback* others = nullptr;   // called instead of a long wait; nullptr: none
+  const CallTimer* timer = nullptr;  // gets the times of waits; nullptr: not recorded
 
   // The time limit of the call.
   std::int64_t call_timeout_ns() const {

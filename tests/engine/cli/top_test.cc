@@ -53,6 +53,19 @@ void make_calls(Member& me) {
     kept.wait().throw_if_error();
   }
   EXPECT_EQ(me.call_site(), "");
+  {
+    const CallSite site(me, "pipe");
+    Request sum;  // rank 0's is under way during its messages
+    if (me.rank() == 0) sum = me.async().all_reduce(std::span(all)).value();
+    for (const Rank sender : {0, 1}) {
+      const CallSite inner(me, "messages");
+      const Status status = me.rank() == sender ? me.send(std::span<const float>(x), 1 - sender)
+                                                : me.recv(std::span(x), sender);
+      status.throw_if_error();
+    }
+    if (me.rank() == 1) sum = me.async().all_reduce(std::span(all)).value();
+    sum.wait().throw_if_error();
+  }
   for (int i = 0; i < 3; ++i)
     me.all_gather(std::span<const float>(x), std::span(all)).throw_if_error();
 }
@@ -102,14 +115,15 @@ TEST(Top, CountsTheCallsOfEachSite) {
     EXPECT_EQ(all[0]["ranks"], 2);
     EXPECT_EQ(all[0]["communicator"], name.empty() ? "process " + target : name);
     EXPECT_EQ(all[0]["under_way"], Json::array());
-    ASSERT_EQ(all[0]["sites"].size(), 5u) << all.dump(1);
+    ASSERT_EQ(all[0]["sites"].size(), 7u) << all.dump(1);
     struct Row {
       std::string site, call;
       int calls;
     };
     for (const auto& [site, call, calls] :
          {Row{"attention", "all_reduce", 5}, Row{"norm \"1\"", "barrier", 1},
-          Row{"norm \"1\"", "all_reduce", 1}, Row{"", "all_gather", 3}, Row{"", "barrier", 1}}) {
+          Row{"norm \"1\"", "all_reduce", 1}, Row{"pipe", "all_reduce", 1},
+          Row{"messages", "send_recv", 2}, Row{"", "all_gather", 3}, Row{"", "barrier", 1}}) {
       const Json& ranks = site_of(all[0], site, call)["ranks"];
       ASSERT_EQ(ranks.size(), 2u);
       for (const Json& rank : ranks) {
@@ -130,7 +144,7 @@ TEST(Top, CountsTheCallsOfEachSite) {
     const std::string metrics = output_of("top " + target + " --metrics --once");
     EXPECT_TRUE(has(metrics, "site=\"norm \\\"1\\\"\",call=\"barrier\",rank=\"1\"} 1\n"))
         << metrics;
-    EXPECT_EQ(count_of(metrics, "\nrankine_calls_total{"), 10u) << metrics;
+    EXPECT_EQ(count_of(metrics, "\nrankine_calls_total{"), 14u) << metrics;
     const std::string file = testing::TempDir() + "/calls.json";
     output_of("top " + target + " --trace " + file);
     int calls = 0;
@@ -139,16 +153,18 @@ TEST(Top, CountsTheCallsOfEachSite) {
     for (const Json& event : trace["traceEvents"]) {
       if (event["ph"] != "X" || event["pid"] != 0) continue;
       ++calls;
-      EXPECT_GE(event["ts"], end) << "calls of a rank follow one another";
+      // The call at "pipe" is under way during messages.
+      EXPECT_EQ(event["ts"] >= end, event["name"] != "pipe")
+          << "calls of a rank follow one another";
       end = event["ts"].get<double>() + event["dur"].get<double>();
     }
-    EXPECT_EQ(calls, 11);
+    EXPECT_EQ(calls, 14);
   }
 }
 
 // Rank 1 stays away: the JSON and the table name rank, site and awaited rank. When it has come, the
 // time counts as rank 0's wait.
-TEST(Top, ShowsWhoWaitsForWhom) {
+void show_who_waits(const std::string& call, const std::function<Status(Member&)>& make) {
   const std::string line = "top " + std::to_string(getpid()) + " --once";
   std::atomic<bool> begun{false}, seen{false};
   std::thread watcher([&] {
@@ -161,12 +177,12 @@ TEST(Top, ShowsWhoWaitsForWhom) {
       EXPECT_EQ(now[0]["rank"], 0);
       EXPECT_EQ(now[0]["waits_for"], 1);
       EXPECT_EQ(now[0]["site"], "attention");
-      EXPECT_EQ(now[0]["call"], "all_reduce");
+      EXPECT_EQ(now[0]["call"], call);
       last = now[0]["seconds"];
       if (first == 0) first = last;
     }
     const std::string text = output_of(line);
-    EXPECT_TRUE(has(text, "rank 0 has been in all_reduce at attention for ")) << text;
+    EXPECT_TRUE(has(text, "rank 0 has been in " + call + " at attention for ")) << text;
     EXPECT_TRUE(has(text, " and waits for rank 1\n")) << text;
     seen = true;
   });
@@ -175,20 +191,28 @@ TEST(Top, ShowsWhoWaitsForWhom) {
     if (me.rank() == 0) begun = true;
     begun.notify_all();
     while (me.rank() == 1 && !seen) std::this_thread::yield();
-    std::vector<float> x(8);
     {
       const CallSite site(me, "attention");
-      me.all_reduce(std::span(x)).throw_if_error();
+      make(me).throw_if_error();
     }
     me.barrier().throw_if_error();
     if (me.rank() == 1) return;
     const Json all = json_of(line + " --json");
-    const Json& sum = site_of(all[0], "attention", "all_reduce");
+    const Json& sum = site_of(all[0], "attention", call);
     EXPECT_EQ(sum["slowest_rank"], 1);
     EXPECT_GE(sum["ranks"][0]["waited_seconds"], 0.15);
     EXPECT_LT(sum["ranks"][1]["waited_seconds"], sum["ranks"][0]["waited_seconds"]);
   });
   watcher.join();
+}
+
+TEST(Top, ShowsWhoWaitsForWhom) {
+  std::vector<float> x(16);
+  const auto mine = [&](Member& me) { return std::span(x).subspan(me.rank() == 0 ? 0 : 8, 8); };
+  show_who_waits("all_reduce", [&](Member& me) { return me.all_reduce(mine(me)); });
+  show_who_waits("send_recv", [&](Member& me) {
+    return me.rank() == 0 ? me.recv(mine(me), 1) : me.send(mine(me), 0);
+  });
 }
 
 // Without records, too.
@@ -301,12 +325,13 @@ TEST(Top, PutsTimesIntoClasses) {
 TEST(Top, CountsTheSitesThatDoNotFitTogether) {
   const auto file = CallSiteFile::make("", "", 1, std::vector<Rank>{0}).value();
   RankCalls& calls = file->calls(0);
+  CallTimer timer{.figures = &calls};
   constexpr int kNames = 300;
   for (int i = 0; i < kNames; ++i) {
     for (const std::uint64_t collective : {0, 1}) {
       const std::uint32_t site = calls.site_of(SharedText("site " + std::to_string(i)));
-      calls.begin(site, collective, 10);
-      calls.end(collective, 20);
+      timer.begin(site, collective, 10);
+      timer.end(collective, 20);
     }
   }
   const Json all = json_of("top " + std::to_string(getpid()) + " --once --json");
