@@ -251,10 +251,10 @@ enum class GrowthFlaw : std::uint8_t {
   none,
   admits_early,     // a member admits the new rank before it has confirmed
   needs_no_admit,   // the new rank does not wait for that
-  goes_on_alone,    // a member does not see that another is not among those who confirm
+  goes_on_alone,    // a member does not count the members that confirm
   tells_nobody,     // a member that has failed does not end the larger communicator
   asks_no_ballot,   // a member does not see that another has given up the meeting
-  asks_no_process,  // nobody sees that a process has ended
+  asks_no_process,  // no rank sees the end of a process
   shares_seats,     // a second process takes a rank's seat
   shares_name,      // a process gives its file a name that is in use
 };

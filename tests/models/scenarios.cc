@@ -616,10 +616,10 @@ void late_ranks(Explorer& x, const std::vector<std::uint64_t>& steps, bool loses
 struct Ended {};
 
 // A communicator of ranks 0 and 1 grows by rank 2, a new process. The agreements, the members'
-// steps and the waits for arrivals are the engine's; modelled are what a file and the kernel say:
-// who has taken a seat, and which processes have ended. Each rank has a fate: the point at which
-// its process ends, or for a member that it can make nothing. Time moves, and so passes the
-// deadline of the meeting, only if nobody can move.
+// steps and the waits for arrivals are the engine's; the file's seats and the kernel's list of
+// ended processes are modelled. Each rank has a fate: the point at which its process ends, or for a
+// member a lack of memory. Time moves, and so passes the deadline of the meeting, only if no rank
+// can move.
 class Growing {
  public:
   // `late`: only the agreements, in which a member may declare the other one out at any time.
@@ -658,8 +658,8 @@ class Growing {
   };
   struct Process {
     Fate fate = lives;
-    Atomic<int> seen{0};  // what the kernel says: kSits and kDead
-    Plain said{};         // what it writes before it is ready
+    Atomic<int> seen{0};  // the kernel's list: kSits and kDead
+    Plain said{};         // written before the rank is ready
     Plain has_it{};       // a member has the larger communicator
     bool is_in = false;   // its call has succeeded
     bool waited_in_vain = false;
@@ -732,7 +732,7 @@ class Growing {
     if (!done) ended_.store(true, std::memory_order_release);
     return done;
   }
-  // Of the steps of a meeting, all of which wait alike, only the last one.
+  // Only the last step of a meeting: all steps wait alike.
   void come(Rank r) {
     of(r).seen.fetch_add(kSits, std::memory_order_seq_cst);
     reaches(r, has_sat);
