@@ -22,13 +22,15 @@ END {
   printf "\n"
   for (i = 1; i <= n; ++i) {
     split(keys[i], call, " ")
+    if (times[way[1], keys[i]] == "" || times[way[2], keys[i]] == "") { left_out = left_out " " keys[i]; continue }
     first = median(times[way[1], keys[i]]); second = median(times[way[2], keys[i]])
     printf "%-24s %10d %10.2f %10.2f %8.2f", call[1], call[2], first, second, second / first
     for (w = 3; w <= count; ++w) printf " %8.2f", median(times[way[w], keys[i]])
     printf "\n"
     logs[call[1]] += log(second / first); counts[call[1]]++
-    all += log(second / first)
+    all += log(second / first); ++compared
   }
   for (c in logs) printf "%-24s geometric mean of the ratios %.2f\n", c, exp(logs[c] / counts[c])
-  printf "%-24s geometric mean of the ratios %.2f\n", "all", exp(all / n)
+  if (compared > 0) printf "%-24s geometric mean of the ratios %.2f\n", "all", exp(all / compared)
+  if (left_out != "") print "left out, because a way has no time:" left_out
 }
