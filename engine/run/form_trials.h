@@ -99,7 +99,7 @@ struct TrialPace {
   }
 };
 inline constexpr TrialPace kTrialPaces[] = {
-    {2, 3, 16, 512, 512, 16384}, {2, 3, 3, 128, 128, 4096}, {1, 2, 1, 8, 24, 512}};
+    {2, 3, 16, 512, 512, 16384}, {2, 3, 3, 128, 128, 4096}, {1, 2, 1, 8, 96, 512}};
 static_assert(std::ranges::all_of(kTrialPaces, [](const TrialPace& pace) {
   return pace.concludes(kForms) <= pace.least && pace.timed() < pace.watch;
 }));
