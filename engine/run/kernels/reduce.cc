@@ -24,29 +24,34 @@ struct InstructionSet {
 
 #if defined(__x86_64__)
 
-// __builtin_cpu_supports also checks that the operating system saves the wide registers. Not every
-// compiler's version knows F16C by name.
-bool runs_avx2() {
-  __builtin_cpu_init();
-  unsigned eax = 0;
-  unsigned ebx = 0;
-  unsigned ecx = 0;
-  unsigned edx = 0;
-  const bool f16c = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
-  return f16c && __builtin_cpu_supports("avx2");
+// True if the CPU has the instructions of all `bits` of its answer `which` (0: eax, 1: ebx, 2: ecx)
+// to CPUID, and the operating system saves the `registers`, bits of XCR0. Not by
+// __builtin_cpu_supports: with Zig's run-time library, which third_party/wheel links, every CPU
+// lacks everything.
+bool has(unsigned leaf, unsigned subleaf, int which, unsigned bits, unsigned registers) {
+  unsigned answer[4] = {};
+  const auto ask = [&](unsigned l, unsigned s) {
+    return __get_cpuid_count(l, s, &answer[0], &answer[1], &answer[2], &answer[3]) != 0;
+  };
+  if (!ask(1, 0) || (answer[2] & bit_OSXSAVE) == 0) return false;
+  unsigned saved = 0, high = 0;
+  asm("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+  return (saved & registers) == registers && ask(leaf, subleaf) && (answer[which] & bits) == bits;
 }
+constexpr unsigned kYmm = 0x06;  // with the lower half, xmm
+constexpr unsigned kZmm = 0xe6;  // with mask registers and both lower parts
 
+bool runs_avx2() { return has(1, 0, 2, bit_F16C, kYmm) && has(7, 0, 1, bit_AVX2, kYmm); }
 bool runs_avx512() {
-  return __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx512f") &&
-         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
+  return has(7, 0, 1, bit_BMI2 | bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL, kZmm);
 }
+bool runs_avx512_bf16() { return has(7, 1, 0, bit_AVX512BF16, kZmm); }
 
 constexpr InstructionSet kSets[] = {
     {"portable", portable_kernels, nullptr},
     {"avx2", avx2_kernels, runs_avx2},
     {"avx512", avx512_kernels, runs_avx512},
-    {"avx512_bf16", avx512_bf16_kernels, [] { return __builtin_cpu_supports("avx512bf16") != 0; }},
+    {"avx512_bf16", avx512_bf16_kernels, runs_avx512_bf16},
 };
 
 #elif defined(__aarch64__)
