@@ -660,7 +660,6 @@ class Growing {
     Fate fate = lives;
     Atomic<int> seen{0};  // the kernel's list: kSits and kDead
     Plain said{};         // written before the rank is ready
-    Plain has_it{};       // a member has the larger communicator
     bool is_in = false;   // its call has succeeded
     bool waited_in_vain = false;
     std::optional<Agreement::Decision> begun{};  // the first step, taken before the threads start
@@ -668,6 +667,7 @@ class Growing {
 
   bool ends(Rank r) const { return of(r).fate < can_make_nothing; }
   void choose_fates() {
+    works_ = !late_ || x_.choose(2) == 0;
     if (late_) return;
     // Members are alike, so one order of their fates is enough. Two processes end at most.
     of(0).fate = static_cast<Fate>(lives - x_.choose(1 + lives));
@@ -754,16 +754,16 @@ class Growing {
     bool met = false;
     const bool is_early = flaw_ == GrowthFlaw::admits_early;
     const Growth growth = grow_in_steps(
-        kNew, kWanted, true,
+        kNew, kWanted, works_ || r == 0,
         [&](Agreement::Use use, std::uint32_t word) { return decide(r, use, word); },
-        [&](const Agreement::Decision&) {
+        [&](const Agreement::Decision& begun) {
+          x_.require(begun.survivors.size() == kNew && works_, "a meeting without all members");
           met = meet(r);
           const bool has_it = met && of(r).fate != lacks_memory;
           if (has_it && is_early) admitted_.add(1);
           return has_it ? kHaveLarger : kHaveLarger - 1;
         },
         [&] {
-          of(r).has_it.set(1);
           reaches(r, has_decided);
           if (!is_early) admitted_.add(1);
           reaches(r, has_admitted);
@@ -777,9 +777,6 @@ class Growing {
     if (!late_) come(kNew);
     if (flaw_ != GrowthFlaw::needs_no_admit && !wait(kNew, admitted_, 2)) return;
     of(kNew).is_in = true;
-    for (Rank r = 0; r < kNew; ++r) {
-      x_.require(of(r).has_it.get() == 1, "a new rank in a communicator that a member lacks");
-    }
   }
 
   void judge() {
@@ -799,6 +796,8 @@ class Growing {
                  "nobody knows that a rank failed");
     }
     for (Rank r = 0; r < kNew; ++r) {
+      x_.require(!of(kNew).is_in || ends(r) || of(r).is_in,
+                 "a new rank in a communicator that a member lacks");
       x_.require(!of(r).waited_in_vain || fate(kNew) == comes, "a member waits in vain");
     }
     const auto comes_not = [&](Rank r) { return ends(r) || fate(r) == can_make_nothing; };
@@ -812,6 +811,7 @@ class Growing {
   Explorer& x_;
   const GrowthFlaw flaw_;
   const bool late_;
+  bool works_ = true;  // rank 1's communicator
   const std::int64_t begin_ns_ = x_.now();
   RankControl rank_control_{kNew, kParks, kMinute, true};
   std::array<Process, 3> processes_;

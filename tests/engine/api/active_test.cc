@@ -17,6 +17,7 @@
 
 #include "engine/api/active.h"
 #include "engine/base/parallel.h"
+#include "engine/run/wait.h"
 #include "tests/budget.h"
 #include "tests/engine/api/ranks.h"
 
@@ -249,10 +250,23 @@ TEST(Active, ErrorsLeaveItUsable) {
     refused(active.all_reduce(x, {.algorithm = "ring"}), {"the options order and tag"});
     refused(active.all_reduce(x, {.order = Order::group_invariant}), {"order is group_invariant"});
     expect_refused(active.wait_for(std::vector<Rank>{2}), {"a rank is 2; allowed are 0 to 1"});
-    const Status mismatch =
-        active.all_reduce(x, {.tag = static_cast<std::uint64_t>(me.rank())}).status();
-    EXPECT_EQ(mismatch.code(), Code::mismatch);
-    expect_words(mismatch, {"the ranks {0, 1} make different calls with number 1"});
+    // Each of these differences is a mismatch.
+    for (int number = 1; number <= 6; ++number) {
+      Call call{.in = x.data(), .out = x.data(), .count = 2, .type = DataType::f64};
+      if (number == 1) call.collective = Collective::broadcast;
+      if (me.rank() == 1 && number <= 2) call.root = 1;
+      if (number == 2) call.collective = Collective::reduce;
+      if (me.rank() == 1 && number == 3) call.type = DataType::i64;
+      if (me.rank() == 1 && number == 4) call.op = ReduceOp::max;
+      if (me.rank() == 1 && number == 5) call.collective = Collective::scan;
+      if (me.rank() == 1 && number == 6) call.count = 1;
+      const Status status = active.call(call).status();
+      EXPECT_EQ(status.code(), Code::mismatch) << number;
+      expect_words(status,
+                   {"the ranks {0, 1} make different calls with number " + std::to_string(number)});
+    }
+    const CallOptions other{.tag = static_cast<std::uint64_t>(me.rank())};
+    EXPECT_EQ(active.all_reduce(x, other).status().code(), Code::mismatch);
     EXPECT_EQ(x, std::vector<double>(8, 1));
     EXPECT_EQ(active.all_reduce(x, {.tag = 7, .order = Order::by_rank}).value().size(), 2U);
     EXPECT_EQ(x, std::vector<double>(8, 2));
@@ -267,6 +281,30 @@ TEST(Active, ErrorsLeaveItUsable) {
   expect_ok(tree.run([](Member& me) -> Status {
     expect_refused(ActiveRanks::create(me).status(),
                    {"the communicator's order is group_invariant"});
+    return {};
+  }));
+}
+
+// An interrupt ends the wait as its deadline does; the next call waits again.
+TEST(Active, AnInterruptEndsTheWait) {
+  Ranks all({.ranks = 2});
+  std::barrier gate(2);
+  expect_ok(all.run([&](Member& me) -> Status {
+    auto active = ActiveRanks::create(me, {.wait = 1h}).value();
+    double x = 1;
+    if (me.rank() == 0) {
+      set_interrupt_check([] { return 1; });
+      const Status status = active.all_reduce(std::span(&x, 1)).status();
+      set_interrupt_check(nullptr);
+      EXPECT_EQ(status.code(), Code::aborted);
+      expect_words(status, {"rank 0 waited for active ranks in call 1"});
+    }
+    gate.arrive_and_wait();
+    if (me.rank() == 1) {
+      EXPECT_TRUE(active.all_reduce(std::span(&x, 1)).value().empty());
+    }
+    EXPECT_EQ(active.all_reduce(std::span(&x, 1)).value().size(), 2U);
+    EXPECT_EQ(x, 2);
     return {};
   }));
 }

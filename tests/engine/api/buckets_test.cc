@@ -70,21 +70,28 @@ TEST(Buckets, HoldTensorsUntilTheNextOneDoesNotFit) {
 
 // A consumer begins with the first tensors while later ones are under way.
 TEST(Buckets, AreWaitedForInTheOrderOfTheirTensors) {
-  std::latch used(1);
-  expect_ranks_succeed({.ranks = 2}, [&used](Member& me) {
-    std::vector<float> first(4, 1), second(4, 2);
-    Buckets buckets(me, 1);
-    buckets.add(std::span(first)).throw_if_error();
-    EXPECT_EQ(buckets.calls(), 1U) << "a full bucket starts at once";
-    if (me.rank() == 0) {
-      buckets.wait_for(1).throw_if_error();
-      used.wait();
-    }
-    buckets.add(std::span(second)).throw_if_error();
-    buckets.wait_for(1).throw_if_error();
-    if (me.rank() == 1) used.count_down();
-    return buckets.wait();
-  });
+  for (const std::size_t together : {1, 2}) {  // tensors of a bucket
+    std::latch used(1);
+    expect_ranks_succeed({.ranks = 2}, [&](Member& me) {
+      std::vector<std::vector<float>> blocks(2 * together, std::vector<float>(4, 1));
+      Buckets buckets(me, together * 4 * sizeof(float));
+      const auto add_bucket = [&](std::size_t first) {
+        for (std::size_t i = first; i < first + together; ++i) {
+          buckets.add(std::span(blocks[i])).throw_if_error();
+        }
+      };
+      add_bucket(0);
+      EXPECT_EQ(buckets.calls(), 1U) << "a full bucket starts at once";
+      if (me.rank() == 0) {
+        buckets.wait_for(together).throw_if_error();
+        used.wait();
+      }
+      add_bucket(together);
+      buckets.wait_for(together).throw_if_error();
+      if (me.rank() == 1) used.count_down();
+      return buckets.wait();
+    });
+  }
   for (const std::size_t bytes : {std::size_t{1}, 3 * sizeof(float), 4 * sizeof(float)}) {
     expect_ranks_succeed({.ranks = 2}, [bytes](Member& me) {
       Buckets buckets(me, bytes);
@@ -99,8 +106,11 @@ TEST(Buckets, AreWaitedForInTheOrderOfTheirTensors) {
           }
         }
         expect_refused(buckets.wait_for(10), {"tensors is 10; allowed are up to 9"});
-        for (const std::size_t n : {0, 1, 2, 6, 6, 9}) {
+        const std::size_t calls = buckets.calls();
+        for (const std::size_t n : {0, 1, 2, 6, 6, 8, 9}) {
           buckets.wait_for(n).throw_if_error();
+          EXPECT_TRUE(n == 9 || buckets.calls() == calls)
+              << "only the last tensor may be in a bucket";
           for (std::size_t i = 0; i < n; ++i) {
             EXPECT_EQ(blocks[i].back(), static_cast<float>(i == 7 ? i : 2 * i)) << n;
           }

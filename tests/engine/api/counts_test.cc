@@ -647,6 +647,12 @@ TEST(Experts, WhatIsWrongIsNamedOnAllRanks) {
         !status.ok()) {
       return status;
     }
+    expect_on_rank_0([](Tokens& tokens, Indices&, Tokens&) { tokens.pop_back(); }, "rows of 3");
+    expect_refused(experts.combine(rows, {}, out), {"combine: no rows are out"});
+    if (Status status = experts.dispatch(layer.tokens[self], layer.indices[self], rows);
+        !status.ok()) {
+      return status;
+    }
     expect_refused(experts.combine(rows, std::vector<float>(1), out), {"weights has 1 elements"});
     std::vector<float> one(1);
     expect_refused(experts.combine(rows, {}, one), {"out has 1 elements; allowed are"});
@@ -665,18 +671,24 @@ TEST(Experts, WhatIsWrongIsNamedOnAllRanks) {
   }
 }
 
-// Ranks with different capacities have different limits for a row: a mismatch.
 TEST(Experts, OptionsAreEqualOnAllRanks) {
-  Ranks all({.ranks = 2, .timeout = std::chrono::minutes(2)});
-  expect_all(all.run([](Member& me) {
-    auto experts = Experts::create(me, {.experts = 2,
-                                        .row_elements = 1,
-                                        .capacity = static_cast<std::size_t>(me.rank() + 1)})
-                       .value();
-    std::vector<BFloat16> none;
-    return experts.dispatch(none, {}, none);
-  }),
-             Code::mismatch, {});
+  using Change = void (*)(ExpertsOptions&);
+  for (const Change change :
+       {Change([](ExpertsOptions& options) { options.capacity = 2; }),
+        Change([](ExpertsOptions& options) { options.row_elements = 2; }),
+        Change([](ExpertsOptions& options) { options.experts = 4; }),
+        Change([](ExpertsOptions& options) { options.type = DataType::f16; }),
+        Change([](ExpertsOptions& options) { options.result_type = DataType::f32; })}) {
+    Ranks all({.ranks = 2, .timeout = std::chrono::minutes(2)});
+    expect_all(all.run([&](Member& me) {
+      ExpertsOptions options{
+          .experts = 2, .row_elements = 1, .capacity = 1, .result_type = DataType::bf16};
+      if (me.rank() == 1) change(options);
+      auto experts = Experts::create(me, options).value();
+      return experts.dispatch({nullptr, 0, options.type}, {}, {nullptr, 0, options.type});
+    }),
+               Code::mismatch, {});
+  }
 }
 
 // Barriers that return the words of all ranks.

@@ -435,9 +435,16 @@ TEST(Grow, FailsAlikeAndLeavesTheSmallerOneAsItIs) {
   const auto asks_for = [](int ranks) {
     return CommunicatorOptions{.ranks = ranks, .timeout = kLong};
   };
-  expect_all(
-      all.run([&](Member& me) { return me.grow(asks_for(me.rank() == 1 ? 5 : 4)).status(); }),
-      Code::mismatch, {"ranks, name or timeout of grow() differ"});
+  for (const std::string what : {"ranks", "timeout", "name"}) {
+    expect_all(all.run([&](Member& me) {
+      CommunicatorOptions options = asks_for(4);
+      if (me.rank() == 1 && what == "ranks") options.ranks = 5;
+      if (me.rank() == 1 && what == "timeout") options.timeout += std::chrono::milliseconds(1);
+      if (me.rank() == 1 && what == "name") options.name = "another";
+      return me.grow(options).status();
+    }),
+               Code::mismatch, {"ranks, name or timeout of grow() differ"});
+  }
   expect_all(all.run([&](Member& me) {
     return me.rank() == 0 ? me.shrink().status() : me.grow(asks_for(4)).status();
   }),
@@ -463,6 +470,10 @@ TEST(Grow, FailsAlikeAndLeavesTheSmallerOneAsItIs) {
     expect_refused(status, {"grow: a group() is open"});
     return me.barrier();
   }));
+  Ranks ended({.ranks = 3, .timeout = kLong});
+  ended.communicator().abort("over");
+  expect_all(ended.run([&](Member& me) { return me.grow(asks_for(4)).status(); }), Code::aborted,
+             {"over"});
   all.drop(1);
   expect_ok(all.run([&](Member& me) -> Status {
     for (int turn = 0; turn < 2; ++turn) {
