@@ -565,6 +565,16 @@ void expect_packing() {
         ASSERT_TRUE(want != want ? got != got : got == want)
             << name_of(isa) << ", block " << block << ", " << i << ": " << got << ", " << want;
       }
+      // Each source has bytes of its own.
+      std::fill_n(packed.data() + stride + 4 * blocks, bytes.size(), std::byte{0});
+      kernels.unpack(out.data(), {packed.data(), packed.data() + 4 * blocks}, stride, 2, kCount,
+                     block);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        const auto got = static_cast<float>(out[i]);
+        const auto want = static_cast<float>(T(static_cast<float>(bytes[i]) * scales[i / block]));
+        ASSERT_TRUE(want != want ? got != got : got == want)
+            << name_of(isa) << ", block " << block << ", " << i << ": " << got << ", " << want;
+      }
     }
   }
 }
