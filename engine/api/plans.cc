@@ -361,8 +361,7 @@ CompileRequest PlanMaker::request_for(Form form, const CompileRequest& first, st
   } else if (other.staged || are_private(first)) {
     other.costs = staged_costs(costs);
   }
-  other.stores = form == Form::stores || form == Form::claims || form == Form::streams;
-  other.pushes = other.stores;
+  other.pushes = other.stores = stores_results(form);
   other.costs.split_copies_min_bytes = other.stores ? kCacheLine : m + 1;
   other.costs.stream_min_total_bytes =
       form == Form::streams ? 0 : std::numeric_limits<std::size_t>::max();
@@ -385,9 +384,7 @@ Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m, bool r
   }
   const bool is_private = are_private(request);
   if (is_private && m < static_cast<std::size_t>(ranks) * costs.stage_stream_min_bytes) return {};
-  Plan first_plan = compiled.plan;
-  settle_staging(first_plan, true);
-  const Form first = form_of(first_plan);
+  const Form first = form_of(compiled.plan);
   std::vector<FormPlan> plans;
   for (std::size_t i = 0; i < kForms; ++i) {
     const auto form = static_cast<Form>(i);
@@ -407,7 +404,6 @@ Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m, bool r
     }
     if (!second.ok() && !is_refused(second)) return second.status();
     if (!second.ok() || compiled.brackets.flat != second->brackets.flat) continue;
-    settle_staging(second->plan, !in_scratch);
     // A broadcast's first form claims one half; its root claims all if it stores all.
     const bool claims = collective == Collective::broadcast || is_private;
     const Form made = form_of(second->plan);
@@ -415,7 +411,7 @@ Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m, bool r
       plans.push_back({form, std::move(second->plan)});
   }
   if (plans.empty()) return {};
-  plans.insert(plans.begin(), {first, std::move(first_plan)});
+  plans.insert(plans.begin(), {first, std::move(compiled.plan)});
   compiled.plan = with_forms(std::move(plans), *trials, m);
   return {};
 }

@@ -211,15 +211,12 @@ constexpr bool adds_up_in_f32(DataType type, ReduceOp op) {
 void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, const Layout& users,
                       const Layout& moved);
 
-// Stores all staged data past the caches, or into them; no call compares the ways
-// (staging_stores.h).
-void settle_staging(Plan& plan, bool past_caches);
-
-// The form of a plan.
+// The form of a plan; a plan that stages has Form::stages.
 Form form_of(const Plan& plan);
 // One plan for several plans of a call with equal results, bit by bit, in different forms: ranks
-// choose by trials (engine/run/form_trials.h), which begin with the first plan. At most one form
-// uses mailboxes, and none has Plan::stages.
+// choose by trials (engine/run/form_trials.h), which begin with the first plan. Staged data go past
+// the caches in Form::stages and through them in Form::posts, and no call compares the ways
+// (staging_stores.h). At most one form uses mailboxes.
 struct FormPlan {
   Form form = Form::posts;  // all of a call have different ones
   Plan plan;

@@ -258,31 +258,20 @@ Form form_of(const Plan& plan) {
   Form form = Form::reads;
   for (const RankPlan& rank : plan.rank) {
     for (const Op& op : rank.ops) {
-      const bool past = (op.flags & kStreams) != 0;
-      const Form of = past && op.memory == Memory::scratch ? Form::stages
-                      : past                               ? Form::streams
-                      : op.copies == 0                     ? Form::reads
-                      : (op.flags & kClaims) != 0          ? Form::claims
-                                                           : Form::stores;
+      const Form of = (op.flags & kStages) != 0    ? Form::stages
+                      : (op.flags & kStreams) != 0 ? Form::streams
+                      : op.copies == 0             ? Form::reads
+                      : (op.flags & kClaims) != 0  ? Form::claims
+                                                   : Form::stores;
       form = std::max(form, of);
     }
   }
   return form;
 }
 
-void settle_staging(Plan& plan, bool past_caches) {
-  for (RankPlan& rank : plan.rank) {
-    for (Op& op : rank.ops) {
-      if (past_caches && (op.flags & kStages) != 0) op.flags |= kStreams;
-      op.flags &= static_cast<std::uint8_t>(~(kStages | kFetches));
-    }
-  }
-  plan.stages = false;
-}
-
 Plan with_forms(std::vector<FormPlan> plans, std::size_t trial_class, std::size_t bytes) {
   Plan out = plans.front().plan;
-  out.exchanges = false;
+  out.exchanges = out.stages = false;
   out.trials = {.trial_class = static_cast<std::uint16_t>(trial_class),
                 .first = plans.front().form,
                 .bytes = static_cast<std::uint32_t>(bytes)};
@@ -309,6 +298,10 @@ Plan with_forms(std::vector<FormPlan> plans, std::size_t trial_class, std::size_
       Op& begins = rank.ops[static_cast<std::size_t>(form)];
       begins.value = static_cast<std::uint32_t>(rank.ops.size() - 1);
       begins.offset = rank.operands.size();
+      for (Op& op : of.ops) {
+        if (form == Form::stages && (op.flags & kStages) != 0) op.flags |= kStreams;
+        op.flags &= static_cast<std::uint8_t>(~(kStages | kFetches));
+      }
       of.ops.insert(of.ops.end() - 1, {.code = OpCode::chosen, .round = of.ops.back().round});
       rank.ops.insert(rank.ops.end(), of.ops.begin(), of.ops.end());
       rank.operands.insert(rank.operands.end(), of.operands.begin(), of.operands.end());

@@ -30,6 +30,8 @@ std::string_view name_of(Transport transport);
 // read.
 enum class Form : std::uint8_t { posts, reads, stores, claims, streams, stages };
 inline constexpr std::size_t kForms = 6;
+// True if ranks store in others' outputs.
+constexpr bool stores_results(Form form) { return Form::stores <= form && form <= Form::streams; }
 constexpr std::string_view name_of(Form form) {
   constexpr std::string_view kNames[] = {"posts", "reads", "stores", "claims", "streams", "stages"};
   return kNames[static_cast<std::size_t>(form)];

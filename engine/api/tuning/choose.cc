@@ -254,13 +254,12 @@ std::optional<std::size_t> trial_class_of(Collective collective, int ranks, std:
 // In an all-reduce, posted data and separate buffers can be added in one round. In an all-reduce
 // and a reduce, ranks that store results share the work.
 const Algorithm& algorithm_of(Form form, const Algorithm& first, Buffers buffers) {
-  const bool stores = form >= Form::stores && form != Form::stages;
   if (first.collective == all_reduce) {
     const bool one_shot = form == Form::posts || (form == Form::reads && buffers == Buffers::apart);
     return *find_algorithm(all_reduce, one_shot ? "direct_one_shot" : "direct_two_shot");
   }
   if (first.collective == Collective::reduce)
-    return *find_algorithm(Collective::reduce, stores ? "direct_two_shot" : "linear");
+    return *find_algorithm(Collective::reduce, stores_results(form) ? "direct_two_shot" : "linear");
   return first;
 }
 
