@@ -147,14 +147,16 @@ Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
   if (rank_control.aborted()) return rank_control.reason();
   if (is_interrupted()) {
     return make_error(Code::aborted, [&] {
-      return interrupted("rank " + std::to_string(waiter.rank) + " was still planning its call");
+      return interrupted("rank " + std::to_string(rank_control.shown(waiter.rank)) +
+                         " was still planning its call");
     });
   }
   const std::int64_t now = now_ns();
   if (now < waiter.deadline(now)) return {};
   return make_error(Code::timeout, [&] {
-    return no_answer_within(waiter.call_timeout_ns(),
-                            "rank " + std::to_string(waiter.rank) + " was still planning its call");
+    return no_answer_within(
+        waiter.call_timeout_ns(),
+        "rank " + std::to_string(rank_control.shown(waiter.rank)) + " was still planning its call");
   });
 }
 

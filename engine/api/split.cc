@@ -455,6 +455,7 @@ Result<std::shared_ptr<CommunicatorShared>> CommunicatorShared::make_group(
       as_here, costs, rank_control.policy_alone(), rank_control.crowd(), forced,
       std::move(group_clock), std::move(as_processes));
   group->joined.assign(members.size(), true);
+  if (is_pair) group->rank_control.show_ranks_as(members);  // callers know no other ranks
   if (call_sites != nullptr && !is_pair) {
     Status status = group->record_calls(call_sites->name(), who);
     if (!status.ok()) return status;

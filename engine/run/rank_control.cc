@@ -290,7 +290,7 @@ RankControl::State RankControl::state_of(Rank r) {
   CallRecord& call = record(r);
   const auto number = call.number.load(std::memory_order_relaxed);
   const Rank next = wake_futex(r).waits_for.load(std::memory_order_relaxed);
-  const std::string name = "rank " + std::to_string(r);
+  const std::string name = "rank " + std::to_string(shown(r));
   const std::string site = slow_waits_[r].site.get();
   const std::string at = site.empty() ? "" : ", at call site " + site;
   if (is_written_over(r)) {
@@ -316,8 +316,8 @@ RankControl::State RankControl::state_of(Rank r) {
   if (gone) return {name + "'s thread has ended in " + what};
   if (next < 0) return {name + " is at work in " + what};
   const int round = wake_futex(r).waits_in_round.load(std::memory_order_relaxed);
-  return {name + " waits for rank " + std::to_string(next) + " in round " + std::to_string(round) +
-              " of " + what,
+  return {name + " waits for rank " + std::to_string(shown(next)) + " in round " +
+              std::to_string(round) + " of " + what,
           next};
 }
 

@@ -471,6 +471,9 @@ class RankControl {
   // Reports leave these ranks out, because their state is not known here. By rank; called once,
   // before any use.
   void leave_out(std::vector<bool> ranks) { left_out_ = std::move(ranks); }
+  // Texts name rank r by the number ranks[r]; without this call by r. Called once, before any use.
+  void show_ranks_as(std::vector<Rank> ranks) { shown_ = std::move(ranks); }
+  Rank shown(Rank r) const { return shown_.empty() ? r : shown_[index(r)]; }
   // state_of(first), then of the rank that it waits for, and so on: "...; rank 3 is in no
   // collective".
   std::string describe_waits(Rank first);
@@ -520,6 +523,7 @@ class RankControl {
   bool ends_above_ = false;
   std::string who_;
   std::vector<bool> left_out_;  // empty: none
+  std::vector<Rank> shown_;     // empty: each rank by its number
 };
 
 // Agreement is one step in which the ranks of a communicator decide which of them take it, and

@@ -60,10 +60,10 @@ void report_gone_on(RankControl& rank_control, const Waiter& waiter, Rank peer,
                     int round) noexcept {
   rank_control.abort(make_error(Code::mismatch, [&] {
     const auto number = rank_control.record(peer).number.load(std::memory_order_relaxed);
-    return "rank " + std::to_string(peer) + " has gone on to " +
-           rank_control.describe_call(peer, number) + ", but rank " + std::to_string(waiter.rank) +
-           " still waits for its data in round " + std::to_string(round) + " of " +
-           rank_control.describe_call(waiter.rank, waiter.call);
+    return "rank " + std::to_string(rank_control.shown(peer)) + " has gone on to " +
+           rank_control.describe_call(peer, number) + ", but rank " +
+           std::to_string(rank_control.shown(waiter.rank)) + " still waits for its data in round " +
+           std::to_string(round) + " of " + rank_control.describe_call(waiter.rank, waiter.call);
   }));
 }
 
@@ -98,7 +98,7 @@ class LongWait {
   bool is_over(std::uint32_t rung) noexcept;
   void tell() noexcept;
   std::string still_needed() const {
-    return "rank " + std::to_string(owner_) +
+    return "rank " + std::to_string(rank_control_.shown(owner_)) +
            " is still needed: " + rank_control_.describe_waits(waiter_.rank);
   }
   template <class Text>
@@ -178,7 +178,7 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
   }
   if (rank_control_.has_left(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
-      return "rank " + std::to_string(owner_) +
+      return "rank " + std::to_string(rank_control_.shown(owner_)) +
              " has left and is still needed: " + rank_control_.describe_waits(waiter_.rank);
     });
   }
@@ -321,11 +321,11 @@ void report_mismatch(RankControl& rank_control, Rank rank, Rank peer,
     const auto number = static_cast<std::uint64_t>(other.call());
     const CallRecord::What there = rank_control.record(peer).of(number);
     return difference({.print = {mine.fingerprint.load(std::memory_order_relaxed)},
-                       .rank = rank,
+                       .rank = rank_control.shown(rank),
                        .count = mine.count.load(std::memory_order_relaxed),
                        .algorithm = rank_control.algorithm_of(mine)},
                       {.print = other,
-                       .rank = peer,
+                       .rank = rank_control.shown(peer),
                        .count = there.count.load(std::memory_order_relaxed),
                        .algorithm = rank_control.algorithm_of(there)});
   }));
@@ -333,7 +333,8 @@ void report_mismatch(RankControl& rank_control, Rank rank, Rank peer,
 
 void report_call_history_mismatch(RankControl& rank_control, Rank rank, Rank peer) noexcept {
   rank_control.abort(make_error(Code::mismatch, [&] {
-    return "rank " + std::to_string(rank) + " and rank " + std::to_string(peer) +
+    return "rank " + std::to_string(rank_control.shown(rank)) + " and rank " +
+           std::to_string(rank_control.shown(peer)) +
            " make the same call, but made different ones before";
   }));
 }

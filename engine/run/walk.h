@@ -345,13 +345,13 @@ void count_ports(const Op* op, const Plan& plan, RankState& state) noexcept {
 bool cannot_reach(const char* how, const Operand& there, std::size_t bytes, int error,
                   RankState& state) noexcept {
   RankControl& rank_control = *state.waiter.rank_control;
-  const std::string peer = "rank " + std::to_string(there.rank);
+  const std::string peer = "rank " + std::to_string(rank_control.shown(there.rank));
   rank_control.abort(make_error(error == ESRCH ? Code::rank_lost : Code::system, [&] {
     if (error == ESRCH) {
       return peer + " is still needed: " + rank_control.describe_waits(there.rank);
     }
     const Buffer at{state.memory_of(there.rank, there.memory) + there.offset, bytes};
-    return "rank " + std::to_string(state.waiter.rank) + " cannot " + how +
+    return "rank " + std::to_string(rank_control.shown(state.waiter.rank)) + " cannot " + how +
            (there.memory == Memory::input ? " in of " : " out of ") + peer + ", " + to_string(at) +
            ": " + std::strerror(error) +
            "; allowed is memory that other processes can reach, or a larger "

@@ -215,12 +215,12 @@ TEST(Top, ShowsWhoWaitsForWhom) {
   });
 }
 
-// Without records, too.
-TEST(Top, ErrorsNameTheCallSites) {
+// Without records, too. The first call is made without a site.
+void expect_errors_name_sites(const std::function<Status(Member&, const CallOptions&)>& make) {
   std::atomic<bool> left{false}, ended{false};
   Status error;
   play({.ranks = 2}, {0, 1}, [&](Member& me) {
-    me.barrier().throw_if_error();
+    make(me, {}).throw_if_error();
     const CallSite site(me, me.rank() == 0 ? "attention" : "mlp");
     if (me.rank() == 1) {
       left = true;
@@ -228,8 +228,7 @@ TEST(Top, ErrorsNameTheCallSites) {
       return;
     }
     while (!left) std::this_thread::yield();
-    std::vector<float> x(8);
-    error = me.all_reduce(std::span(x), ReduceOp::sum, {.timeout = std::chrono::milliseconds(50)});
+    error = make(me, {.timeout = std::chrono::milliseconds(50)});
     ended = true;
   });
   EXPECT_EQ(error.code(), Code::timeout);
@@ -237,6 +236,17 @@ TEST(Top, ErrorsNameTheCallSites) {
                            "rank 1 is in no collective, at call site mlp"}) {
     EXPECT_TRUE(has(error.text(), part)) << error.text();
   }
+}
+
+TEST(Top, ErrorsNameTheCallSites) {
+  std::vector<float> x(16);
+  const auto mine = [&](Member& me) { return std::span(x).subspan(me.rank() == 0 ? 0 : 8, 8); };
+  expect_errors_name_sites([&](Member& me, const CallOptions& options) {
+    return me.all_reduce(mine(me), ReduceOp::sum, options);
+  });
+  expect_errors_name_sites([&](Member& me, const CallOptions& options) {
+    return me.rank() == 0 ? me.recv(mine(me), 1, options) : me.send(mine(me), 0, options);
+  });
 }
 
 TEST(Top, EndsWithTheProgram) {
