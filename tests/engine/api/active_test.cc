@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/api/active.h"
+#include "engine/api/network.h"
 #include "engine/base/parallel.h"
 #include "engine/run/wait.h"
 #include "tests/budget.h"
@@ -101,7 +102,7 @@ struct Case {
     for (std::size_t i = 0; i < in.size(); ++i) in[i] = input(active.rank(), call, i);
     out.assign(elements(), kUntouched);
     return active.call({.collective = collective,
-                        .in = in.data(),
+                        .in = is_from_root() && active.rank() != root ? nullptr : in.data(),
                         .out = out.data(),
                         .count = count,
                         .op = op,
@@ -275,8 +276,20 @@ TEST(Active, ErrorsLeaveItUsable) {
     int ended = 0;
     waitpid(child, &ended, 0);
     EXPECT_EQ(ended, 0);
+    auto unequal =
+        ActiveRanks::create(me, {.wait = 1h, .bytes = me.rank() == 0 ? 64u : 128u}).value();
+    EXPECT_EQ(unequal.all_reduce(x).status().code(), Code::mismatch);
     return {};
   }));
+  for (const CommunicatorOptions& options :
+       {CommunicatorOptions{.ranks = 2, .ports = 1},
+        CommunicatorOptions{.ranks = 2, .network = find_call_network("plain").value()}}) {
+    Ranks ported(options);
+    expect_ok(ported.run([](Member& me) -> Status {
+      expect_refused(ActiveRanks::create(me).status(), {"a modelled network or ports"});
+      return {};
+    }));
+  }
   Ranks tree({.ranks = 2, .order = Order::group_invariant});
   expect_ok(tree.run([](Member& me) -> Status {
     expect_refused(ActiveRanks::create(me).status(),

@@ -124,7 +124,8 @@ TEST(Buckets, AreWaitedForInTheOrderOfTheirTensors) {
 }
 
 // Rank r passes tensors of the sizes `sizes[r]`; returns the status of each rank's call.
-std::vector<Status> reduce_different(const std::vector<Sizes>& sizes, bool one_by_one) {
+std::vector<Status> reduce_different(const std::vector<Sizes>& sizes, bool one_by_one,
+                                     std::size_t bytes_of_rank_1 = 40) {
   const int ranks = static_cast<int>(sizes.size());
   Ranks all({.ranks = ranks});
   return all.run([&](Member& me) {
@@ -133,7 +134,7 @@ std::vector<Status> reduce_different(const std::vector<Sizes>& sizes, bool one_b
       tensors.emplace_back(n, 1.0F);
     }
     const std::vector<std::span<float>> spans(tensors.begin(), tensors.end());
-    Buckets buckets(me, 40);
+    Buckets buckets(me, me.rank() == 1 ? bytes_of_rank_1 : 40);
     Status status;
     if (one_by_one) {
       for (const auto tensor : spans) static_cast<void>(buckets.add(tensor));
@@ -159,6 +160,9 @@ TEST(Buckets, OtherShapesOfTheSameSizeAreAMismatch) {
     expect_all(reduce_different(sizes, false), Code::mismatch, {"tensors in buckets: a shape"});
   }
   expect_all(reduce_different({{3, 5}, {5, 3}}, true), Code::mismatch);
+  for (const bool one_by_one : {false, true}) {
+    expect_all(reduce_different({{3, 5}, {3, 5}}, one_by_one, 80), Code::mismatch);
+  }
   expect_ok(reduce_different({{3, 5, 9}, {3, 5, 9}}, false));
 }
 
@@ -185,8 +189,8 @@ TEST(Buckets, NoMemoryForABucketIsAnErrorOnAllRanks) {
 // Tensors of other types and operations take other buckets; an unused tensor brings zeros.
 TEST(Buckets, HaveTensorsOfOneTypeAndOperation) {
   expect_ranks_succeed({.ranks = 3}, [](Member& me) {
-    std::vector<float> sum(4, 1.0F), unused(3, 7.0F), most(4, static_cast<float>(me.rank()));
-    std::vector<std::int32_t> whole(4, 2);
+    std::vector<float> sum(4, 1.0F), unused(3, 7.0F);
+    std::vector<std::int32_t> whole(4, 2), most(4, me.rank());
     Buckets buckets(me);
     buckets.add(std::span(sum)).throw_if_error();
     if (me.rank() == 1) {
@@ -194,15 +198,26 @@ TEST(Buckets, HaveTensorsOfOneTypeAndOperation) {
     } else {
       buckets.add(std::span(unused)).throw_if_error();
     }
-    buckets.add(std::span(most), ReduceOp::max).throw_if_error();
     buckets.add(std::span(whole)).throw_if_error();
+    buckets.add(std::span(most), ReduceOp::max).throw_if_error();
     buckets.wait().throw_if_error();
     EXPECT_EQ(sum, std::vector<float>(4, 3.0F));
     EXPECT_EQ(unused, std::vector<float>(3, 14.0F));
-    EXPECT_EQ(most, std::vector<float>(4, 2.0F));
+    EXPECT_EQ(most, std::vector<std::int32_t>(4, 2));
     EXPECT_EQ(whole, std::vector<std::int32_t>(4, 6));
     EXPECT_EQ(buckets.calls(), 3U);
     return Status();
+  });
+}
+
+// A caller that fills more waits for the oldest.
+TEST(Buckets, AreFewUnderWay) {
+  expect_ranks_succeed({.ranks = 2}, [](Member& me) {
+    std::vector<std::vector<float>> tensors(12, std::vector<float>(1, 1.0F));
+    Buckets buckets(me, 2 * sizeof(float));
+    for (auto& tensor : tensors) buckets.add(std::span(tensor)).throw_if_error();
+    EXPECT_EQ(tensors[3].front(), 2.0F) << "four of six buckets may be under way";
+    return buckets.wait();
   });
 }
 
@@ -223,6 +238,8 @@ TEST(Buckets, RefuseATensorAndGoOn) {
   expect_refused(buckets.add(std::span(x.data(), std::size_t{1} << 62)), {"count is "});
   expect_refused(buckets.add(fine, ReduceOp::sum, {.segments = -1}), {"segments is -1"});
   expect_refused(buckets.add_unused(fine, ReduceOp::max), {"op is max"});
+  const Epilogue epilogue;
+  expect_refused(buckets.add(fine, ReduceOp::sum, {.epilogue = &epilogue}), {"epilogue is given"});
   EXPECT_TRUE(buckets.wait().ok());
   EXPECT_EQ(buckets.calls(), 1U);
 }

@@ -642,6 +642,11 @@ TEST(Experts, WhatIsWrongIsNamedOnAllRanks) {
       expect_refused(experts.dispatch(layer.tokens[self], layer.indices[self], rows),
                      {"dispatch: a group() is open"});
     })});
+    ChildProcess child([&] {
+      const Status status = experts.dispatch(layer.tokens[self], layer.indices[self], rows);
+      return status.code() == Code::forked ? 0 : 1;
+    });
+    EXPECT_EQ(describe_end(child.wait()), "exit 0");
     if (Status status = layer.play(me, experts); !status.ok()) return status;
     if (Status status = experts.dispatch(layer.tokens[self], layer.indices[self], rows);
         !status.ok()) {
@@ -655,8 +660,11 @@ TEST(Experts, WhatIsWrongIsNamedOnAllRanks) {
     }
     expect_refused(experts.combine(rows, std::vector<float>(1), out), {"weights has 1 elements"});
     std::vector<float> one(1);
+    expect_refused(experts.combine(one, {}, out), {"results has 1 elements; allowed are"});
     expect_refused(experts.combine(rows, {}, one), {"out has 1 elements; allowed are"});
-    return experts.combine(rows, layer.weights[self], out);
+    Status status = experts.combine(rows, layer.weights[self], out);
+    expect_refused(experts.combine(rows, {}, out), {"combine: no rows are out"});
+    return status;
   }));
   Member& me = *all.members()[0];
   for (const auto& [options, words] : std::vector<std::pair<ExpertsOptions, std::string>>{

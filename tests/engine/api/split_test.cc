@@ -152,6 +152,11 @@ TEST(Split, RefusesWhatCannotBe) {
     return rank.split(0, 0, {.ends_parent = rank.rank() == 0}).status();
   }),
              Code::mismatch, {"split: an option"});
+  Ranks unequal({.ranks = 2, .timeout = kLong});
+  expect_all(unequal.run([](Member& rank) {
+    return rank.split(0, 0, {.timeout = kLong + rank.rank() * 1ms}).status();
+  }),
+             Code::mismatch, {"split: an option"});
 }
 
 TEST(Split, IsFinishedOnceItsRequestHasBeenWaitedFor) {
