@@ -8,6 +8,7 @@
 #include "engine/api/split.h"
 #include "engine/api/team.h"
 #include "engine/base/numbers.h"
+#include "engine/run/wait.h"
 #include "numa/placement.h"
 #include "numa/system_calls.h"
 #include "numa/topology.h"
@@ -133,7 +134,9 @@ TEST(Split, KeepsItsOwnDeadline) {
     groups[static_cast<std::size_t>(me.rank())] = me.split(0, 0, {.timeout = 20ms}).value();
     return {};
   }));
-  EXPECT_EQ(groups[0]->barrier().code(), Code::timeout);
+  const Status status = groups[0]->barrier();
+  EXPECT_EQ(status.code(), Code::timeout);
+  expect_words(status, {"no answer within 20 ms"});
   EXPECT_TRUE(all.communicator().health().ok());
 }
 
@@ -317,6 +320,42 @@ TEST(Shrink, FollowsARevocationThatEndsEachWait) {
     return status;
   });
   expect_all(results, Code::aborted, {"rank 0 has revoked the communicator", "shrink()"});
+}
+
+TEST(Shrink, GoesOnWithoutAnInterruptedRank) {
+  Ranks all({.ranks = 2, .timeout = std::chrono::hours(1)});
+  std::atomic<bool> left{false};
+  expect_ok(all.run([&](Member& me) -> Status {
+    if (me.rank() == 1) {
+      while (!left) std::this_thread::yield();
+      EXPECT_EQ(survivors_of(me), 2);
+      return {};
+    }
+    set_interrupt_check([] { return 1; });
+    const Status status = me.shrink().status();
+    set_interrupt_check(nullptr);
+    EXPECT_EQ(status.code(), Code::aborted);
+    expect_words(status, {"rank 0 waits for the survivors"});
+    left = true;
+    return {};
+  }));
+}
+
+// A rank that waits in agree() completes a long send that it has started in a group.
+TEST(Shrink, LetsOtherCallsGoOn) {
+  Ranks all({.ranks = 2, .timeout = kLong});
+  expect_ok(all.run([&](Member& me) -> Status {
+    const auto group = me.split(0, 0).value();
+    std::vector<std::int32_t> data(500'000, me.rank());
+    if (me.rank() == 1) {
+      if (Status status = group->recv(std::span(data), 0); !status.ok()) return status;
+      EXPECT_EQ(data.back(), 0);
+      return me.agree(1).status();
+    }
+    auto sent = group->async().send(data, 1).value();
+    EXPECT_EQ(me.agree(1).value(), 1U);
+    return sent.wait();
+  }));
 }
 
 // A rank that does not come within the timeout is lost, and is told so.
@@ -560,6 +599,8 @@ TEST(Grids, RefuseAxesThatDoNotFit) {
   EXPECT_TRUE(text({{"", 1}}).starts_with("axes[0].name is empty"));
   EXPECT_TRUE(text({{"a", 1}, {"a", 1}}).starts_with("axis 'a' is given twice"));
   EXPECT_EQ(text({{"a", 0}}), "axis 'a' is 0; allowed are 1 and more");
+  EXPECT_EQ(Grid::make(me, {{"a", 1}}).value().across({"a", "a"}).status().text(),
+            "axis 'a' is given twice; allowed is once");
 }
 
 TEST(Teams, ShareOutTheCores) {
@@ -767,6 +808,11 @@ TEST(PointToPoint, TakesItsTimeOnANetwork) {
         EXPECT_DOUBLE_EQ(me.model_time(), i * ends[static_cast<std::size_t>(me.rank())]);
       }
       EXPECT_EQ(theirs, message(left, me.rank(), 0, count));
+      const double before = me.model_time();
+      me.exchange(std::span<const std::int32_t>(mine), me.rank(), std::span(theirs), me.rank())
+          .throw_if_error();
+      EXPECT_EQ(me.model_time(), before) << "a message to oneself uses no network";
+      EXPECT_EQ(theirs, mine);
       return {};
     }));
     EXPECT_GT(ends[0], 0);
