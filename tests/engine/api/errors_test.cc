@@ -6,6 +6,7 @@
 #include "algorithms/catalogue.h"
 #include "engine/api/network.h"
 #include "engine/api/team.h"
+#include "engine/faults/collective_case.h"
 #include "numa/system_calls.h"
 #include "tests/engine/api/child_process.h"
 #include "tests/engine/api/ranks.h"
@@ -357,34 +358,24 @@ TEST(Contract, TheTableHasEveryCodeAndSaysWhatTheHeaderSays) {
   EXPECT_TRUE(rows.empty()) << rows.begin()->first << " is no code";
 }
 
-constexpr std::size_t kCount = 6'000;
+// A call that needs mailbox memory.
+const CollectiveCase kCall{.ranks = kRanks,
+                           .count = 6'000,
+                           .type = DataType::u32,
+                           .options = {.transport = Transport::mailbox}};
 
-// A rank's buffers, between guards.
-struct Guarded {
-  static constexpr std::size_t kGuard = 64;
-  static constexpr std::uint32_t kMark = 0xdeadbeef;
-  std::vector<std::uint32_t> in = std::vector<std::uint32_t>(kCount, 7);
-  std::vector<std::uint32_t> whole = std::vector<std::uint32_t>(kCount + 2 * kGuard, kMark);
+// A failed call leaves the buffers as the row says.
+void expect_kept(const CaseBuffers& buffers, const Row& row) {
+  EXPECT_EQ(
+      row.buffers.starts_with("untouched") ? buffers.check_untouched() : buffers.check_around(),
+      "");
+}
 
-  Call call() {
-    return {.in = in.data(),
-            .out = whole.data() + kGuard,
-            .count = kCount,
-            .type = DataType::u32,
-            .options = {.transport = Transport::mailbox}};  // needs mailbox memory
-  }
-  void expect(const Row& row) const {
-    EXPECT_EQ(std::count(in.begin(), in.end(), 7u), static_cast<long>(kCount)) << "inputs";
-    const auto marked = [this](std::size_t from, std::size_t count) {
-      const auto first = whole.begin() + static_cast<long>(from);
-      return std::count(first, first + static_cast<long>(count), kMark) == static_cast<long>(count);
-    };
-    EXPECT_TRUE(marked(0, kGuard) && marked(kGuard + kCount, kGuard)) << "past an end";
-    if (row.buffers.starts_with("untouched")) {
-      EXPECT_TRUE(marked(kGuard, kCount)) << "touched";
-    }
-  }
-};
+std::vector<CaseBuffers> filled_buffers() {
+  std::vector<CaseBuffers> buffers(kRanks);
+  for (Rank r = 0; r < kRanks; ++r) buffers[static_cast<std::size_t>(r)].fill(kCall, r);
+  return buffers;
+}
 
 SystemCalls calls_without_memory() {
   SystemCalls calls = real_system_calls();
@@ -398,7 +389,7 @@ SystemCalls calls_without_memory() {
 struct Case {
   Code code;
   // The last rank runs this instead of the call that all other ranks make.
-  Status (*last_rank)(Member&, Ranks&, Guarded&);
+  Status (*last_rank)(Member&, Ranks&, CaseBuffers&);
 };
 
 void PrintTo(const Case& one, std::ostream* out) { *out << name_of(one.code); }
@@ -409,23 +400,23 @@ TEST_P(Kept, ByTheCommunicatorAndItsBuffers) {
   const Code code = GetParam().code;
   const Row row = table()[in_table(code)];
   Ranks all({.ranks = kRanks, .timeout = code == Code::timeout ? 200ms : 60'000ms});
-  std::vector<Guarded> buffers(kRanks);
+  std::vector<CaseBuffers> buffers = filled_buffers();
   // The seam is set before the ranks start and reset after they end, because it may not change
   // while threads use it.
   std::optional<ScopedSystemCalls> scope;
   if (code == Code::out_of_memory) scope.emplace(calls_without_memory());
   const auto results = all.run([&](Member& me) {
-    Guarded& mine = buffers[static_cast<std::size_t>(me.rank())];
+    CaseBuffers& mine = buffers[static_cast<std::size_t>(me.rank())];
     // If the error concerns only the caller, the other ranks make no call.
     if (me.rank() != kRanks - 1 && goes_on(code)) return Status(code, "");
-    if (me.rank() != kRanks - 1) return me.call(mine.call());
+    if (me.rank() != kRanks - 1) return me.call(call_of(kCall, mine));
     return GetParam().last_rank(me, all, mine);
   });
   for (const Status& status : results) {
     EXPECT_EQ(name_of(status.code()), name_of(code)) << status.text();
   }
   scope.reset();
-  for (const Guarded& mine : buffers) mine.expect(row);
+  for (const CaseBuffers& mine : buffers) expect_kept(mine, row);
 
   EXPECT_EQ(all.communicator().health().ok(), row.communicator.starts_with("goes on"));
   const auto next = all.run([](Member& me) { return me.barrier(); });
@@ -439,44 +430,47 @@ TEST_P(Kept, ByTheCommunicatorAndItsBuffers) {
 INSTANTIATE_TEST_SUITE_P(
     Codes, Kept,
     testing::Values(Case{Code::invalid_argument,
-                         [](Member& me, Ranks&, Guarded& mine) {
-                           Call call = mine.call();
+                         [](Member& me, Ranks&, CaseBuffers& mine) {
+                           Call call = call_of(kCall, mine);
                            call.options.algorithm = "sorcery";
                            return me.call(call);
                          }},
                     Case{Code::mismatch,
-                         [](Member& me, Ranks&, Guarded& mine) {
-                           Call call = mine.call();
+                         [](Member& me, Ranks&, CaseBuffers& mine) {
+                           Call call = call_of(kCall, mine);
                            call.op = ReduceOp::max;
                            return me.call(call);
                          }},
                     Case{Code::timeout, [](Member&, Ranks& all,
-                                           Guarded&) { return when_over(all.communicator()); }},
+                                           CaseBuffers&) { return when_over(all.communicator()); }},
                     Case{Code::rank_lost,
-                         [](Member& me, Ranks& all, Guarded&) {
+                         [](Member& me, Ranks& all, CaseBuffers&) {
                            all.drop(me.rank());
                            return when_over(all.communicator());
                          }},
                     Case{Code::remote_error,
-                         [](Member&, Ranks& all, Guarded&) {
+                         [](Member&, Ranks& all, CaseBuffers&) {
                            all.communicator().abort(
                                Status(Code::remote_error, "rank 2 threw: out of luck"));
                            return all.communicator().health();
                          }},
                     Case{Code::aborted,
-                         [](Member&, Ranks& all, Guarded&) {
+                         [](Member&, Ranks& all, CaseBuffers&) {
                            all.communicator().abort("enough");
                            return all.communicator().health();
                          }},
-                    Case{Code::out_of_memory, [](Member& me, Ranks&, Guarded& mine) {
-                           return me.call(mine.call());  // all ranks call, and no rank gets memory
+                    Case{Code::out_of_memory, [](Member& me, Ranks&, CaseBuffers& mine) {
+                           return me.call(
+                               call_of(kCall, mine));  // all ranks call, and no rank gets memory
                          }}));
 
 // plan_of() fails for lack of memory; the communicator can still make other calls.
 TEST(Contract, AQuestionEndsNothing) {
   Ranks all({.ranks = kRanks});
-  std::vector<Guarded> buffers(kRanks);
-  const auto call = [&](Member& me) { return buffers[static_cast<std::size_t>(me.rank())].call(); };
+  std::vector<CaseBuffers> buffers = filled_buffers();
+  const auto call = [&](Member& me) {
+    return call_of(kCall, buffers[static_cast<std::size_t>(me.rank())]);
+  };
   const auto ask = [&](Member& me) { return me.plan_of(call(me)).status(); };
   {
     const ScopedSystemCalls scope(calls_without_memory());
@@ -494,13 +488,13 @@ TEST(Contract, AForkedChildIsToldAndItsParentGoesOn) {
   Ranks all({.ranks = 2});
   const auto team = Team::create({.ranks = 2}).value();
   EXPECT_EQ(testing_processes::run_in_child([&] {
-              Guarded mine;
-              const Status status = all.members()[0]->call(mine.call());
-              mine.expect(table()["forked"]);
+              CaseBuffers mine = std::move(filled_buffers().front());
+              const Status status = all.members()[0]->call(call_of(kCall, mine));
+              expect_kept(mine, table()["forked"]);
               const bool told =
                   status.code() == Code::forked &&
                   all.members()[1]->barrier().code() == Code::forked &&
-                  all.members()[0]->plan_of(mine.call()).status().code() == Code::forked &&
+                  all.members()[0]->plan_of(call_of(kCall, mine)).status().code() == Code::forked &&
                   team->run([](Member&) {}).code() == Code::forked;
               return told && !testing::Test::HasFailure() ? 0 : 1;
             }),

@@ -6,6 +6,7 @@
 #include "engine/api/member.h"
 #include "engine/api/network.h"
 #include "engine/api/team.h"
+#include "engine/faults/collective_case.h"
 #include "numa/memory.h"
 #include "numa/system_calls.h"
 #include "tests/engine/api/child_process.h"
@@ -284,58 +285,27 @@ const std::atomic<std::size_t>& mapped = CountedMappings::bytes;
 
 // --- Calls
 
-const std::vector<std::size_t> kSizes = {0, 1, 64, 1023, 300'007};
-
-// Rank r's input at index i. The sum over all ranks is exact in every type of this test.
-template <class T>
-T brought(Rank r, std::size_t i) {
-  return static_cast<T>(static_cast<int>(i % 5) + r);
-}
-template <class T>
-T sum_of_all(int ranks, std::size_t i) {
-  return static_cast<T>(ranks * static_cast<int>(i % 5) + ranks * (ranks - 1) / 2);
-}
-
-template <class T>
-void expect_sums(std::span<const T> out, int ranks) {
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    ASSERT_EQ(out[i], sum_of_all<T>(ranks, i)) << "at " << i << " of " << out.size();
-  }
-}
-
-template <class T>
-void reduce_and_gather(Member& me) {
-  const int n = me.ranks();
-  for (const std::size_t size : kSizes) {
-    auto in = me.allocate<T>(size).value();
-    auto out = me.allocate<T>(size).value();
-    ASSERT_EQ(in.span().size(), size);
-    for (std::size_t i = 0; i < size; ++i) {
-      ASSERT_EQ(in.span()[i], T{}) << "not zero";
-      in.span()[i] = brought<T>(me.rank(), i);
-    }
-    me.all_reduce(std::span<const T>(in.span()), out.span()).throw_if_error();
-    expect_sums<T>(out.span(), n);
-    me.all_reduce(in.span()).throw_if_error();
-    expect_sums<T>(in.span(), n);
-    // In place at this rank's block.
-    auto all = me.allocate<T>(size * static_cast<std::size_t>(n)).value();
-    const auto block = [&](Rank r) {
-      return all.span().subspan(static_cast<std::size_t>(r) * size, size);
-    };
-    for (std::size_t i = 0; i < size; ++i) block(me.rank())[i] = brought<T>(me.rank(), i);
-    me.all_gather(std::span<const T>(block(me.rank())), all.span()).throw_if_error();
-    for (Rank r = 0; r < n; ++r) {
-      for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(block(r)[i], brought<T>(r, i));
-    }
-  }
-}
-
 TEST(Payload, IsABufferOfCalls) {
   for (const int ranks : {1, 3}) {
-    expect_team_succeeds({.ranks = ranks}, [](Member& me) {
-      reduce_and_gather<float>(me);
-      reduce_and_gather<std::int8_t>(me);
+    expect_team_succeeds({.ranks = ranks}, [ranks](Member& me) {
+      CaseBuffers buffers;
+      for (const std::size_t count : {0, 1, 64, 1023, 300'007}) {
+        const std::size_t bytes = (static_cast<std::size_t>(ranks) + 1) * sizeof(float) * count;
+        auto room = me.allocate<std::byte>(bytes + kMiB).value();
+        EXPECT_EQ(std::ranges::count(room.span(), std::byte{0}), std::ssize(room.span()));
+        for (const Collective collective : {Collective::all_reduce, Collective::all_gather}) {
+          for (const DataType type : {DataType::f32, DataType::i8}) {
+            for (const bool in_place : {false, true}) {
+              const CollectiveCase test{.collective = collective,
+                                        .ranks = ranks,
+                                        .count = count,
+                                        .type = type,
+                                        .in_place = in_place};
+              EXPECT_EQ(run_case(me, test, buffers, room.span()), "");
+            }
+          }
+        }
+      }
     });
   }
 }

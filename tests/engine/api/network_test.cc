@@ -6,6 +6,7 @@
 #include "engine/api/check.h"
 #include "engine/api/team.h"
 #include "engine/base/numbers.h"
+#include "engine/faults/collective_case.h"
 #include "engine/network/network_clock.h"
 #include "engine/network/predict.h"
 #include "engine/network/simulate.h"
@@ -53,7 +54,8 @@ class Twin {
                             .tuned = false})
                   .value()),
         times_(*network_, ranks),
-        members_(static_cast<std::size_t>(ranks)) {
+        members_(static_cast<std::size_t>(ranks)),
+        buffers_(members_.size()) {
     std::iota(members_.begin(), members_.end(), 0);
   }
 
@@ -63,48 +65,29 @@ class Twin {
     return times_.params_for(entry, members_, root);
   }
 
-  // Makes one call with u32 sums, checks an all-reduce's result, and simulates the call.
+  // Makes one call with u32 sums, checks the results, and simulates the call.
   void call(const Algorithm& entry, const Params& params, std::size_t count, bool in_place) {
     const int n = ranks();
-    Call call{.collective = entry.collective,
-              .count = count,
-              .type = DataType::u32,
-              .op = entry.collective == Collective::barrier ? ReduceOp::bor : ReduceOp::sum,
-              .root = params.root,
-              .peer = entry.takes("peer") ? params.peer : (params.root + 1) % n,
-              .options = {.algorithm = entry.name}};
-    set_parameters(params, call.options);
+    CollectiveCase test{
+        .collective = entry.collective,
+        .ranks = n,
+        .count = count,
+        .type = DataType::u32,
+        .op = entry.collective == Collective::barrier ? ReduceOp::bor : ReduceOp::sum,
+        .root = params.root,
+        .peer = entry.takes("peer") ? params.peer : (params.root + 1) % n,
+        .in_place = in_place,
+        .options = {.algorithm = entry.name}};
+    set_parameters(params, test.options);
+    const Status run = pool_->run([&](Member& thread) {
+      const Rank r = thread.rank();
+      EXPECT_EQ(run_case(member(r), test, buffers_[static_cast<std::size_t>(r)]), "");
+    });
+    ASSERT_TRUE(run.ok()) << run.text();
     // The largest number of blocks on one rank: for an all-to-all one row of blocks.
     const std::size_t blocks =
         static_cast<std::size_t>(natural_blocks(entry.collective, n)) /
         (entry.collective == Collective::all_to_all ? static_cast<std::size_t>(n) : 1);
-    in_.resize(static_cast<std::size_t>(n));
-    out_.resize(in_.size());
-    for (std::size_t r = 0; r < in_.size(); ++r) {
-      in_[r].resize(count * blocks);
-      std::iota(in_[r].begin(), in_[r].end(), static_cast<std::uint32_t>(r));
-      out_[r].assign(count * blocks, 0);
-    }
-    std::vector<Status> results(in_.size());
-    const Status run = pool_->run([&](Member& thread) {
-      const auto r = static_cast<std::size_t>(thread.rank());
-      Call mine = call;
-      mine.in = in_[r].data();
-      mine.out = in_place ? in_[r].data() : out_[r].data();
-      results[r] = member(thread.rank()).call(mine);
-    });
-    ASSERT_TRUE(run.ok()) << run.text();
-    for (const Status& status : results) ASSERT_TRUE(status.ok()) << status.text();
-    if (entry.collective == Collective::all_reduce) {
-      const auto base = static_cast<std::uint32_t>(n * (n - 1) / 2);
-      for (Rank r = 0; r < n; ++r) {
-        const auto& result = (in_place ? in_ : out_)[static_cast<std::size_t>(r)];
-        for (std::size_t i = 0; i < count; ++i) {
-          ASSERT_EQ(result[i], base + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(n))
-              << entry.name << ", rank " << r << ", element " << i;
-        }
-      }
-    }
     simulate_too(entry, params, count * blocks * 4);
   }
 
@@ -142,7 +125,7 @@ class Twin {
   const std::unique_ptr<Team> pool_;  // threads that sleep between calls
   SimulatedTimes times_;
   std::vector<Rank> members_;
-  std::vector<std::vector<std::uint32_t>> in_, out_;  // buffers of the latest call, by rank
+  std::vector<CaseBuffers> buffers_;  // of the latest call, by rank
 };
 
 // --- The tests
