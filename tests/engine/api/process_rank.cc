@@ -1009,11 +1009,6 @@ const Plays& plays() {
          return say(std::string(name_of(first.code())) + ", then " +
                     std::string(name_of(second.code())));
        }},
-      {"killed",
-       [](const CallArguments& given) {
-         return outlive(given, [](const Joined&) { kill(getpid(), SIGKILL); });
-       }},
-      {"leaves", [](const CallArguments& given) { return outlive(given, [](const Joined&) {}); }},
       {"scribbles_on_seats",
        [](const CallArguments& given) { return outlive(given, scribble_on_seats); }},
       {"scribbles_on_record",
