@@ -25,8 +25,7 @@ constexpr std::chrono::milliseconds kLong{60'000};
 // An all-reduce with a known result.
 class Sum {
  public:
-  Sum(const Member& me, std::size_t count, int number, std::optional<Transport> transport = {})
-      : in_(count), out_(count, -1), transport_(transport) {
+  Sum(const Member& me, std::size_t count, int number) : in_(count), out_(count, -1) {
     for (std::size_t i = 0; i < count; ++i) {
       in_[i] = value(me.rank(), i, number);
       for (Rank r = 0; r < me.ranks(); ++r)
@@ -38,8 +37,7 @@ class Sum {
             .in = in_.data(),
             .out = out_.data(),
             .count = in_.size(),
-            .type = DataType::i32,
-            .options = {.transport = transport_}};
+            .type = DataType::i32};
   }
   bool is_right() const { return out_ == wanted_; }
   void forget() { std::fill(out_.begin(), out_.end(), -1); }
@@ -49,7 +47,6 @@ class Sum {
     return static_cast<std::int32_t>(i) * 7 + (r + 1) * (number + 3);
   }
   std::vector<std::int32_t> in_, out_, wanted_;
-  std::optional<Transport> transport_;
 };
 
 int a_core() { return Topology::detect().cpus().front().os_index; }

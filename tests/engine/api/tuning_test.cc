@@ -318,9 +318,6 @@ TEST(TuningFile, IsWhereTheEnvironmentSays) {
 // c_real in tables: written, read back and refused, and the resulting choices for made-up values,
 // computed by hand.
 
-using enum Collective;
-using testing::HasSubstr;
-
 // A message of 1000 bytes takes 1 us of alpha and 1 us of bytes.
 const CostModel kModel{.alpha = 1e-6, .beta = 1e-9, .gamma = 0};
 

@@ -532,7 +532,6 @@ class Store {
  public:
   explicit Store(bool works = true) : works_(works) { store_ = {this, set, get, add, wait}; }
   const rankine_store* get() const { return &store_; }
-  void break_down() { works_ = false; }
 
  private:
   static Store& of(void* context) { return *static_cast<Store*>(context); }
