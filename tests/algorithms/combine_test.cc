@@ -10,8 +10,6 @@ namespace {
 
 using Part = rankine::Run;  // testing::Test has a member Run
 
-using Texts = std::vector<std::string>;
-
 // Three ranks, two blocks, two rounds: a copy, then a sum.
 Schedule small() {
   return {3, 2, 2, [](int k, Send send) {

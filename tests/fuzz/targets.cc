@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -28,6 +29,14 @@
 #include "engine/papers/runs.h"
 #include "engine/read/flow.h"
 #include "engine/run/kernels/reduce.h"
+#include "numa/cpus.h"
+#include "numa/placement.h"
+#include "numa/topology.h"
+#include "tests/numa/fixtures.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
 
 namespace rankine::fuzz {
 namespace {
@@ -117,24 +126,8 @@ void runs(std::string_view input) {
   }
 }
 
-}  // namespace rankine::fuzz
-
 // CPUs, quotas and topologies: a limit that was read is valid.
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/lsan_interface.h>
-#endif
-
-#include <cmath>
-#include <string>
-
-#include "numa/cpus.h"
-#include "numa/placement.h"
-#include "numa/topology.h"
-#include "tests/fuzz/targets.h"
-#include "tests/numa/fixtures.h"
-
-namespace rankine::fuzz {
 namespace {
 
 // Returns the text before the next line "--", and removes that line too.

@@ -3,7 +3,6 @@
 #include <numaif.h>
 #include <sys/mman.h>
 
-#include "numa/memory.h"
 #include "numa/system_calls.h"
 #include "tests/numa/fixtures.h"
 #include "tests/testing.h"

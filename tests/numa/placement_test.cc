@@ -141,8 +141,6 @@ TEST(LevelGroups, AreThoseInWhichNeighboursSit) {
 
 // Topology and placement on machines with unequal parts: chosen ones and random ones.
 
-using Kind = PlacementPolicy::Kind;
-
 // --- Chosen machines.
 
 TEST(OddMachine, ANodeWithoutMemoryUsesItsNeighbours) {

@@ -294,8 +294,6 @@ TEST(WriteNetwork, RefusesWhatNoFileCanSay) {
 
 // The schema and the reader accept equal values of each single member.
 
-using Json = nlohmann::json;
-
 Json schema() { return Json::parse(network_schema()); }
 
 bool is_of_type(const Json& value, const std::string& type) {
