@@ -227,15 +227,6 @@ def test_a_deadline(team):
     assert team(2, timeout=0.05).run(f)[0] == Code.timeout
 
 
-def test_ranks_that_call_different_things(team):
-    def f(me):
-        with pytest.raises(rankine.Error) as caught:
-            me.all_reduce(numpy.ones(10 + me.rank))
-        return caught.value.code
-
-    assert team(2).run(f) == [Code.mismatch] * 2
-
-
 def until_rank_0_waits(other):
     """Waits until rank 0 waits. Ask another rank: a query on a member while the member's thread begins a call may return its error to that
     thread."""
