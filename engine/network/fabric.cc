@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "algorithms/torus.h"
+#include "engine/base/names.h"
 
 namespace rankine {
 namespace {
@@ -325,36 +326,33 @@ Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>
   return wired;
 }
 
+Fabric slowed(Fabric fabric, const Rational& times) {
+  for (Rational* beta : {&fabric.link.beta, &fabric.between.beta, &fabric.gamma}) {
+    *beta = *beta * times;
+  }
+  for (OddLink& odd : fabric.odd) {
+    if (odd.beta) odd.beta = *odd.beta * times;
+  }
+  return fabric;
+}
+
 void open_ports(Fabric& fabric) {
   if (fabric.wiring.is_grid()) fabric.ports = 0;
 }
 
-std::string_view name_of(Sync sync) { return sync == Sync::rounds ? "rounds" : "dataflow"; }
+namespace {
 
-std::optional<Sync> parse_sync(std::string_view text) {
-  for (const Sync sync : {Sync::dataflow, Sync::rounds}) {
-    if (name_of(sync) == text) return sync;
-  }
-  return std::nullopt;
-}
+constexpr std::string_view kSyncs[] = {"dataflow", "rounds"};
+constexpr std::string_view kClockModes[] = {"none", "wall", "virtual"};
 
-std::string_view name_of(ClockMode mode) {
-  switch (mode) {
-    case ClockMode::none:
-      return "none";
-    case ClockMode::wall:
-      return "wall";
-    case ClockMode::virtual_time:
-      return "virtual";
-  }
-  return "none";
-}
+}  // namespace
 
+std::string_view name_of(Sync sync) { return kSyncs[static_cast<std::size_t>(sync)]; }
+std::optional<Sync> parse_sync(std::string_view text) { return enumerator_of<Sync>(kSyncs, text); }
+
+std::string_view name_of(ClockMode mode) { return kClockModes[static_cast<std::size_t>(mode)]; }
 std::optional<ClockMode> parse_clock_mode(std::string_view text) {
-  for (const ClockMode mode : {ClockMode::none, ClockMode::wall, ClockMode::virtual_time}) {
-    if (name_of(mode) == text) return mode;
-  }
-  return std::nullopt;
+  return enumerator_of<ClockMode>(kClockModes, text);
 }
 
 }  // namespace rankine

@@ -140,6 +140,9 @@ Status check_fabric(const Fabric& fabric);
 // and Routes::make(), which name the allowed values.
 Result<Fabric> wired_for(const Fabric& fabric, int ranks, const std::vector<int>& dims = {});
 
+// The network on which a byte takes `times` as long, and M / times bytes the time of M bytes.
+Fabric slowed(Fabric fabric, const Rational& times);
+
 // Opens the ports of a grid, for a caller that has changed the wiring without a number of ports.
 void open_ports(Fabric& fabric);
 

@@ -14,6 +14,7 @@
 namespace rankine {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using Kind = NetworkMember::Kind;
 
 // clang-format off
@@ -196,9 +197,6 @@ std::string link_member_names() {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Kind = NetworkMember::Kind;
-
 // The texts that parse_seconds() and parse_bandwidth() accept.
 constexpr const char* kTimePattern =
     R"(^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?( *([hH]|[mM][iI][nN]|[mMuUnNpP]?[sS]))?$)";
@@ -311,9 +309,6 @@ std::string network_schema() {
 }
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-using Kind = NetworkMember::Kind;
 
 // All digits of a number >= 0; nullopt without a finite decimal text of moderate length.
 std::optional<std::string> decimals(Rational value) {

@@ -1,59 +1,32 @@
 #include "engine/network/wiring.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "algorithms/torus.h"
+#include "engine/base/names.h"
 
 namespace rankine {
-namespace {
-
-constexpr std::array kKinds = {WiringKind::full,    WiringKind::ring,      WiringKind::torus,
-                               WiringKind::mesh,    WiringKind::hypercube, WiringKind::two_level,
-                               WiringKind::fat_tree};
-constexpr std::array kRoutings = {Routing::minimal, Routing::one_way};
-
-std::vector<std::string_view> names_of(const auto& values) {
-  std::vector<std::string_view> names;
-  for (const auto value : values) names.push_back(name_of(value));
-  return names;
-}
-
-}  // namespace
-
-std::string_view name_of(WiringKind kind) {
-  constexpr std::array<std::string_view, kKinds.size()> kNames = {
-      "full", "ring", "torus", "mesh", "hypercube", "two_level", "fat_tree"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-std::optional<WiringKind> parse_wiring(std::string_view text) {
-  for (const WiringKind kind : kKinds) {
-    if (name_of(kind) == text) return kind;
-  }
-  return std::nullopt;
-}
 
 const std::vector<std::string_view>& wiring_names() {
-  static const auto kNames = names_of(kKinds);
+  static const std::vector<std::string_view> kNames = {"full",      "ring",      "torus",   "mesh",
+                                                       "hypercube", "two_level", "fat_tree"};
   return kNames;
 }
-
-std::string_view name_of(Routing routing) {
-  return routing == Routing::one_way ? "one_way" : "minimal";
-}
-
-std::optional<Routing> parse_routing(std::string_view text) {
-  for (const Routing routing : kRoutings) {
-    if (name_of(routing) == text) return routing;
-  }
-  return std::nullopt;
+std::string_view name_of(WiringKind kind) { return wiring_names()[static_cast<std::size_t>(kind)]; }
+std::optional<WiringKind> parse_wiring(std::string_view text) {
+  return enumerator_of<WiringKind>(wiring_names(), text);
 }
 
 const std::vector<std::string_view>& routing_names() {
-  static const auto kNames = names_of(kRoutings);
+  static const std::vector<std::string_view> kNames = {"minimal", "one_way"};
   return kNames;
+}
+std::string_view name_of(Routing routing) {
+  return routing_names()[static_cast<std::size_t>(routing)];
+}
+std::optional<Routing> parse_routing(std::string_view text) {
+  return enumerator_of<Routing>(routing_names(), text);
 }
 
 Result<std::vector<int>> parse_dims(std::string_view argument, std::string_view text) {

@@ -605,18 +605,6 @@ Call call_of(const Algorithm& algorithm, const Params& params, int blocks_per_na
   return call;
 }
 
-// Scales the costs per byte: a call of `real` bytes then costs as much as one of `modelled` bytes.
-Fabric stretched(Fabric fabric, std::uint64_t modelled, std::uint64_t real) {
-  const Rational times(static_cast<Int128>(modelled), static_cast<Int128>(real));
-  for (Rational* per_byte : {&fabric.link.beta, &fabric.between.beta, &fabric.gamma}) {
-    *per_byte = *per_byte * times;
-  }
-  for (OddLink& odd : fabric.odd) {
-    if (odd.beta) odd.beta = *odd.beta * times;
-  }
-  return fabric;
-}
-
 }  // namespace
 
 Result<double> execute(const Algorithm& algorithm, const Params& params, const Fabric& fabric,
@@ -631,7 +619,8 @@ Result<double> execute(const Algorithm& algorithm, const Params& params, const F
                     kPerBlock * size_of(call.type);
 
   auto network = std::make_shared<CallNetwork>();
-  network->fabric = stretched(fabric, bytes, real);
+  // A call of `real` bytes then costs as much as one of `bytes` bytes.
+  network->fabric = slowed(fabric, Rational(static_cast<Int128>(bytes), static_cast<Int128>(real)));
   network->sync = sync;
   network->lower = lower;
   CommunicatorOptions options{.ranks = params.ranks, .timeout = std::chrono::minutes(10)};

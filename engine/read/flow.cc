@@ -9,6 +9,7 @@
 
 #include "algorithms/schedule/rotation_symmetric.h"
 #include "algorithms/torus.h"
+#include "engine/base/names.h"
 #include "engine/network/port_model.h"
 #include "engine/read/carried_schedule.h"
 
@@ -24,10 +25,7 @@ std::string_view name_of(Fidelity fidelity) {
 }
 
 std::optional<Fidelity> parse_fidelity(std::string_view text) {
-  const auto& names = fidelity_names();
-  const auto found = std::find(names.begin(), names.end(), text);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Fidelity>(found - names.begin());
+  return enumerator_of<Fidelity>(fidelity_names(), text);
 }
 
 MaxMin::MaxMin(int links) : links_(static_cast<std::size_t>(links)) {}
