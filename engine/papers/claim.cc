@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
+#include "engine/base/names.h"
 #include "engine/base/units.h"
 
 namespace rankine::reproduce {
@@ -23,9 +24,7 @@ constexpr std::string_view kMeasures[] = {
 std::string_view name_of(Measure measure) { return kMeasures[static_cast<std::size_t>(measure)]; }
 
 std::optional<Measure> parse_measure(std::string_view text) {
-  const auto found = std::find(std::begin(kMeasures), std::end(kMeasures), text);
-  if (found == std::end(kMeasures)) return std::nullopt;
-  return static_cast<Measure>(found - std::begin(kMeasures));
+  return enumerator_of<Measure>(kMeasures, text);
 }
 
 std::string_view name_of(Unit unit) {
@@ -245,22 +244,61 @@ Statement read_statement(TomlRow row, std::string_view id, const Paper& paper) {
   return out;
 }
 
-// Visits the tables [name.ID] in the order of their lines.
+struct IdentifiedRow {
+  std::string id;
+  toml::table fields;
+};
+using RowsByLine = std::multimap<toml::source_index, IdentifiedRow>;
+
+// Adds the rows of the lists [[names]]: a cell for each of the first `columns`.
+void add_lists(TomlRow& paper, const toml::table& file, const std::string& name, RowsByLine& rows) {
+  if (!file.contains(name + "s")) return;
+  paper.leave();
+  const toml::array* lists = file[name + "s"].as_array();
+  if (lists == nullptr || !lists->is_array_of_tables()) {
+    paper.fail(name + "s is no list; allowed are lists [[" + name + "s]]");
+  }
+  for (const toml::node& list : *lists) {
+    toml::table common = *list.as_table();
+    const std::vector<std::string> columns = TomlRow(common, name + "s").texts("columns");
+    const toml::table* listed = (*list.as_table())["row"].as_table();
+    if (listed == nullptr) paper.fail(name + "s without rows; allowed are rows row.ID = [...]");
+    common.erase("columns");
+    common.erase("row");
+    for (const auto& [id, cells] : *listed) {
+      IdentifiedRow row{.id = std::string(id.str()), .fields = common};
+      const toml::array* values = cells.as_array();
+      bool fits = values != nullptr && values->size() <= columns.size();
+      for (std::size_t i = 0; fits && i < values->size(); ++i) {
+        fits = row.fields.insert(columns[i], (*values)[i]).second;
+      }
+      if (!fits) paper.fail("row '" + row.id + "' is no list of values of the first columns");
+      rows.emplace(id.source().begin.line, std::move(row));
+    }
+  }
+}
+
+// Visits the tables [name.ID] and the rows of the lists [[names]] in the order of their lines.
 template <class Visit>
 void for_each_row(TomlRow& paper, const toml::table& file, const std::string& name,
                   const Visit& visit) {
-  if (!file.contains(name)) return;
-  paper.leave();
-  const std::string form = name + " is no table; allowed are tables [" + name + ".ID]";
-  const toml::table* rows = file[name].as_table();
-  if (rows == nullptr) paper.fail(form);
-  std::map<toml::source_index, std::string_view> ids;
-  for (const auto& [id, row] : *rows) {
-    if (!row.is_table()) paper.fail(form);
-    ids.emplace(row.source().begin.line, id.str());
+  RowsByLine rows;
+  if (file.contains(name)) {
+    paper.leave();
+    const std::string form = name + " is no table; allowed are tables [" + name + ".ID]";
+    const toml::table* tables = file[name].as_table();
+    if (tables == nullptr) paper.fail(form);
+    for (const auto& [id, row] : *tables) {
+      if (!row.is_table()) paper.fail(form);
+      rows.emplace(row.source().begin.line, IdentifiedRow{std::string(id.str()), *row.as_table()});
+    }
   }
-  for (const auto& [line, id] : ids) {
-    visit(TomlRow(*(*rows)[id].as_table(), name + " '" + std::string(id) + "'"), id);
+  add_lists(paper, file, name, rows);
+  std::set<std::string_view> ids;
+  for (const auto& [line, row] : rows) {
+    const TomlRow read(row.fields, name + " '" + row.id + "'");
+    if (!ids.insert(row.id).second) read.fail("the row stands twice; remove one");
+    visit(read, row.id);
   }
 }
 

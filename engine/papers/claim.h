@@ -16,9 +16,10 @@ std::span<const std::string_view> paper_texts();
 
 }  // namespace rankine::claims
 
-// Statements: the numbers in the text of Trivance's evaluation as data, one row [statement.ID] of
-// trivance.toml each, with the field names of Statement; `sizes` has from and to, `range` has low
-// and high. Sizes are texts ("8 MiB"), an open end is inf or -inf, percents are percents.
+// Statements: the numbers in the text of Trivance's evaluation as data, rows [statement.ID] of
+// trivance.toml (or of lists [[statements]], as below), with the field names of Statement; `sizes`
+// has from and to, `range` has low and high. Sizes are texts ("8 MiB"), an open end is inf or -inf,
+// percents are percents.
 
 namespace rankine::reproduce {
 
@@ -69,6 +70,9 @@ struct Statement {
 // as texts; "$name" is replaced by the entry of that name in the file's table [names]. Formulas use
 // the paper's letters (algorithms/formula.h reads them). A claim is tried on parameter sets; the
 // verdict always comes from a comparison of both sides in each set, never from the file.
+//
+// Rows that differ in a few fields only are a list [[claims]]: `columns` names these fields, each
+// row is row.ID = [values of the first columns], and all other fields hold for each row.
 //
 //   where      the place in the paper; by default the place of the row before
 //   text       the sentence, quoted or in short; brackets say how it is read

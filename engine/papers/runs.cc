@@ -20,25 +20,6 @@
 
 namespace rankine::claims {
 
-// Estimate of the memory of a live run: plans of many moves, and the data of each rank.
-std::size_t bytes_for(std::uint64_t moves, int ranks);
-
-// A queue of live runs of these sizes in bytes. Each thread that makes runs takes the first run for
-// which this process has room. Thread-safe.
-class LiveQueue {
- public:
-  explicit LiveQueue(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {}
-
-  // Waits for room, then returns the index of the first run that fits. Call it once per run.
-  std::size_t take();
-  // A run of this size has ended.
-  static void give_back(std::size_t bytes);
-
- private:
-  static constexpr std::size_t kTaken = std::numeric_limits<std::size_t>::max();
-  std::vector<std::size_t> bytes_;
-};
-
 namespace {
 
 // Memory of all runs in progress that are not small.
@@ -62,34 +43,46 @@ std::mutex mutex;
 std::condition_variable given_back;
 Room room;  // guarded by the mutex
 
-}  // namespace
-
-// The linear coefficients are estimates per block move and per rank.
+// Estimate of the memory of a live run: plans of many moves, and the data of each rank.
 std::size_t bytes_for(std::uint64_t moves, int ranks) {
   constexpr std::size_t kPerMove = 250, kPerRank = std::size_t{128} << 10;
   return kPerMove * moves + kPerRank * static_cast<std::size_t>(ranks);
 }
 
-std::size_t LiveQueue::take() {
-  std::unique_lock lock(mutex);
-  while (true) {
-    for (std::size_t i = 0; i < bytes_.size(); ++i) {
-      if (bytes_[i] == kTaken || !room.has(bytes_[i])) continue;
-      room.take(bytes_[i]);
-      bytes_[i] = kTaken;
-      return i;
-    }
-    given_back.wait(lock);
-  }
-}
+// A queue of live runs of these sizes in bytes. Each thread that makes runs takes the first run for
+// which this process has room. Thread-safe.
+class LiveQueue {
+ public:
+  explicit LiveQueue(std::vector<std::size_t> bytes) : bytes_(std::move(bytes)) {}
 
-void LiveQueue::give_back(std::size_t bytes) {
-  // The freed memory is fragmented over the heap.
-  if (!Room::is_small(bytes)) malloc_trim(0);
-  const std::lock_guard lock(mutex);
-  room.give_back(bytes);
-  given_back.notify_all();
-}
+  // Waits for room, then returns the index of the first run that fits. Call it once per run.
+  std::size_t take() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      for (std::size_t i = 0; i < bytes_.size(); ++i) {
+        if (bytes_[i] == kTaken || !room.has(bytes_[i])) continue;
+        room.take(bytes_[i]);
+        bytes_[i] = kTaken;
+        return i;
+      }
+      given_back.wait(lock);
+    }
+  }
+  // A run of this size has ended.
+  static void give_back(std::size_t bytes) {
+    // The freed memory is fragmented over the heap.
+    if (!Room::is_small(bytes)) malloc_trim(0);
+    const std::lock_guard lock(mutex);
+    room.give_back(bytes);
+    given_back.notify_all();
+  }
+
+ private:
+  static constexpr std::size_t kTaken = std::numeric_limits<std::size_t>::max();
+  std::vector<std::size_t> bytes_;
+};
+
+}  // namespace
 
 struct Runs::State {
   std::map<std::string, std::map<std::string, Value, std::less<>>> known;  // by key and quantity

@@ -110,6 +110,28 @@ own = "N = 3"
   EXPECT_EQ(read_paper(kHead + kRow).claims[0].sets, "");  // nothing runs
 }
 
+TEST(Papers, RowsOfAListHaveItsFieldsAndTheirCells) {
+  const Paper paper = read_paper(kHead + R"(
+[[claims]]
+where = "2"
+runs = "all_reduce ring"
+columns = ["text", "check", "why"]
+row.test-second = ["more", "N = rounds"]
+row.test-first = ["most", "1 = rounds", "because"]
+)" + kRow);
+  ASSERT_EQ(paper.claims.size(), 3u);
+  EXPECT_EQ(paper.claims[0].id, "test-row");  // by its place
+  EXPECT_EQ(paper.claims[1].id, "test-second");
+  EXPECT_EQ(paper.claims[1].stated, "N");
+  EXPECT_EQ(paper.claims[1].runs, "all_reduce ring");
+  EXPECT_EQ(paper.claims[1].sets, "N=2..5");
+  EXPECT_EQ(paper.claims[2].id, "test-first");
+  EXPECT_EQ(paper.claims[2].where, "2");
+  EXPECT_EQ(paper.claims[2].text, "most");
+  EXPECT_EQ(paper.claims[1].why, "");
+  EXPECT_EQ(paper.claims[2].why, "because");
+}
+
 // An agreement by chance is no proof: the row does not hold, but the report says where it agrees.
 TEST(Papers, WhatAgreesByChanceDoesNotHold) {
   const std::string row = kRow + R"(
@@ -193,6 +215,11 @@ TEST(Papers, MistakesAreNamed) {
         {"[claim.x]\ntext = \"so\"\n", "'where'"},
         {kRow + kRow, "line"},
         {"[[claim]]\ntext = \"so\"\n", "[claim.ID]"},
+        {"[claims]\nrow.x = []\n", "[[claims]]"},
+        {"[[claims]]\ncolumns = [\"text\"]\n", "row.ID"},
+        {"[[claims]]\ncolumns = [\"text\"]\nrow.x = [\"a\", \"b\"]\n", "'x'"},
+        {"[[claims]]\ntext = \"so\"\ncolumns = [\"text\"]\nrow.x = [\"so\"]\n", "'x'"},
+        {kRow + "[[claims]]\ncolumns = [\"text\"]\nrow.test-row = [\"so\"]\n", "twice"},
         {kRow + "when = \"N = 4\"\n", "condition"},
         {kRow + "when = \"N = 4\"\nbut_where = \"N = 5\"\n", "but_where"},
         {kRow + "kind = \"arithmetic\"\n", "'test-row'"},
