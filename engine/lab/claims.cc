@@ -19,6 +19,17 @@
 namespace rankine::tools {
 namespace {
 
+struct ClaimsOptions {
+  std::string paper;           // its key; empty: all
+  std::string only;            // the name of a verdict or of a kind of claim; empty: all
+  std::string id;              // begin of the ids of the selected claims; empty: all
+  std::string markdown, html;  // files for the report; empty: none
+  bool all = false;            // prints each claim instead of the totals and the failed claims
+  bool json = false, golden = false;
+  bool no_execute = false;
+  int most_ranks = 81;  // the largest number of ranks for which live ranks repeat a run
+};
+
 Result<std::string> read_paper(std::string_view argument, std::string_view text) {
   if (claims::find_paper(text) != nullptr) return std::string(text);
   std::vector<std::string_view> keys;
@@ -64,39 +75,7 @@ Status write_file(std::string_view option, const std::string& file, Printer prin
   return of_option(option, replace_file(file, text.str()));
 }
 
-}  // namespace
-
-Subcommand add_claims(Command tool) {
-  auto options = std::make_shared<ClaimsOptions>();
-  const Command app = tool.add_subcommand(
-      "claims", "every quantitative claim of the papers, computed and compared with the engine");
-  add_text(app, "id", options->id, "TEXT",
-           "only claims with an id that begins with TEXT, or at that place (C.5, 'Table 1')");
-  add_argument(app, "-p,--paper", options->paper, read_paper,
-               "only one paper's: lesson, chapter, lu, traff, trivance or optcc");
-  add_argument(app, "--only", options->only, read_only,
-               "only rows with that verdict (holds, holds_if, does_not_hold, not_reproduced) or of "
-               "that kind (executed, arithmetic, definition, own_formula)");
-  app.add_flag("--all", options->all,
-               "each claim with its result, not only the totals and the failed claims");
-  app.add_flag("--json", options->json, "as JSON");
-  add_output_file(app, "--markdown", options->markdown,
-                  "write the report there, as Markdown tables");
-  add_output_file(app, "--html", options->html, "write the report there, as a page to hand out");
-  app.add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
-  app.add_flag("--no-execute", options->no_execute, "simulate only; no live ranks");
-  add_argument(app, "--execute-to", options->most_ranks, Whole{1, Communicator::kMaxRanks}, "N",
-               "live ranks repeat runs of up to N ranks (81); a row without such a run repeats its "
-               "smallest");
-  app.footer(
-      "Examples:\n"
-      "  rankine claims --only does_not_hold\n"
-      "  rankine claims --paper lu --html claims.html\n"
-      "  rankine claims lu-5.2\n"
-      "  rankine claims C.5");
-  return {app, [options](Console& console) { return claims_report(*options, console); }};
-}
-
+// Exit::wrong: an executed run differs from the simulated one. A refuted claim is no error.
 Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
   if (options.json && options.golden) {
     return invalid_argument("--json and --golden are given; allowed is one of them");
@@ -143,6 +122,39 @@ Result<Exit> claims_report(const ClaimsOptions& options, Console& console) {
     }
   }
   return totals_of(findings).faults > 0 ? Exit::wrong : Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_claims(Command tool) {
+  auto options = std::make_shared<ClaimsOptions>();
+  const Command app = tool.add_subcommand(
+      "claims", "every quantitative claim of the papers, computed and compared with the engine");
+  add_text(app, "id", options->id, "TEXT",
+           "only claims with an id that begins with TEXT, or at that place (C.5, 'Table 1')");
+  add_argument(app, "-p,--paper", options->paper, read_paper,
+               "only one paper's: lesson, chapter, lu, traff, trivance or optcc");
+  add_argument(app, "--only", options->only, read_only,
+               "only rows with that verdict (holds, holds_if, does_not_hold, not_reproduced) or of "
+               "that kind (executed, arithmetic, definition, own_formula)");
+  app.add_flag("--all", options->all,
+               "each claim with its result, not only the totals and the failed claims");
+  app.add_flag("--json", options->json, "as JSON");
+  add_output_file(app, "--markdown", options->markdown,
+                  "write the report there, as Markdown tables");
+  add_output_file(app, "--html", options->html, "write the report there, as a page to hand out");
+  app.add_flag("--golden", options->golden, "as the list in tests/golden/claims.txt");
+  app.add_flag("--no-execute", options->no_execute, "simulate only; no live ranks");
+  add_argument(app, "--execute-to", options->most_ranks, Whole{1, Communicator::kMaxRanks}, "N",
+               "live ranks repeat runs of up to N ranks (81); a row without such a run repeats its "
+               "smallest");
+  app.footer(
+      "Examples:\n"
+      "  rankine claims --only does_not_hold\n"
+      "  rankine claims --paper lu --html claims.html\n"
+      "  rankine claims lu-5.2\n"
+      "  rankine claims C.5");
+  return {app, [options](Console& console) { return claims_report(*options, console); }};
 }
 
 }  // namespace rankine::tools

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -22,35 +23,48 @@
 #include "engine/lab/commands.h"
 
 namespace rankine::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using faults::CaseResult;
+using faults::Fault;
+using faults::FaultCase;
+using faults::Tally;
+
+struct FaultsArguments {
+  std::vector<const Fault*> faults;  // empty: all
+  std::optional<Collective> collective;
+  std::string algorithms = "all";
+  std::vector<int> ranks;  // empty: faults::kRanks, or kProcessRanks
+  int repeat = 1;
+  std::optional<std::uint64_t> seed;
+  int jobs = 0;            // 0: one per core
+  bool processes = false;  // ranks are processes
+  int cycles = 0;          // > 0: plays only the fault `cycles`, this often per number of ranks
+  bool quick = false;
+  bool list = false;
+  bool json = false, csv = false;
+
+  static constexpr int kQuickSample = 40;  // `quick` plays one case in 40
+  static constexpr int kMostRanks = 256;
+  static constexpr int kRanksOfCycles = 4;
+};
 
 struct FaultsReport {
   struct Row {
-    const faults::Fault* fault;
-    faults::Tally tally{};
+    const Fault* fault;
+    Tally tally{};
     double seconds = 0;  // sum over processes
   };
   std::vector<Row> rows{};
-  faults::Tally total{};
+  Tally total{};
   std::vector<std::string> again{};  // commands that repeat broken cases
   std::uint64_t seed = 1;
   double seconds = 0;
-  bool processes = false;                          // ranks were processes
-  int cycles = 0;                                  // played because of --cycles
-  std::vector<const faults::Fault*> not_played{};  // requested faults that this mode omits
+  bool processes = false;                  // ranks were processes
+  int cycles = 0;                          // played because of --cycles
+  std::vector<const Fault*> not_played{};  // requested faults that this mode omits
 };
-
-// The rows and the total.
-FaultsReport report_of(const std::vector<faults::CaseResult>& results);
-
-void print(const FaultsReport& report, bool csv, Console& console);
-nlohmann::ordered_json to_json(const FaultsReport& report);
-void print_list(const std::vector<const faults::Fault*>& chosen, bool csv, Console& console);
-
-namespace {
-
-using faults::CaseResult;
-using faults::Fault;
-using faults::Tally;
 
 // "timeout 120, mismatch 3"
 std::string errors_of(const Tally& tally) {
@@ -100,8 +114,7 @@ Table table_of(const FaultsReport& report) {
   return table;
 }
 
-}  // namespace
-
+// The rows and the total.
 FaultsReport report_of(const std::vector<CaseResult>& results) {
   FaultsReport report;
   auto& rows = report.rows;
@@ -201,13 +214,6 @@ void print_list(const std::vector<const Fault*>& chosen, bool csv, Console& cons
   }
   if (csv) console.out << to_csv(table);
 }
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-using faults::CaseResult;
-using faults::Fault;
-using faults::FaultCase;
 
 // "4,5", "stall,leave" or "1..9".
 Result<std::vector<const Fault*>> read_faults(std::string_view argument, std::string_view text) {
@@ -313,8 +319,7 @@ std::vector<const Fault*> not_played(const FaultsArguments& arguments) {
   return left;
 }
 
-}  // namespace
-
+// Exit::wrong: a promise was broken.
 Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   // Without this check, every case of every communicator would report the error.
   if (const auto environment = read_environment(); !environment.ok()) return environment.status();
@@ -373,6 +378,8 @@ Result<Exit> play_faults(const FaultsArguments& arguments, Console& console) {
   }
   return report.total.broken() == 0 ? Exit::ok : Exit::wrong;
 }
+
+}  // namespace
 
 Subcommand add_faults(Command tool) {
   auto owned = std::make_shared<FaultsArguments>();

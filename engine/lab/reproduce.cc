@@ -30,9 +30,14 @@
 #include "engine/papers/tables.h"
 
 namespace rankine::reproduce {
+namespace {
 
-inline constexpr std::string_view kTrivanceKey = "trivance";
-inline constexpr std::string_view kTrivanceTitle =
+using tools::Cell, tools::Plot, tools::PlotCurve, tools::Table;
+namespace as = tools::as;
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kTrivanceKey = "trivance";
+constexpr std::string_view kTrivanceTitle =
     "Juerss, Addanki & Schmid, Trivance: Latency-Optimal AllReduce by Shortcutting Multiport "
     "Networks";
 
@@ -49,19 +54,9 @@ std::size_t agreeing(const std::vector<Outcome>& outcomes) {
                                                 [](const Outcome& each) { return each.agrees; }));
 }
 
-void print(std::ostream& out, const Trivance& trivance);
-
-nlohmann::ordered_json to_json(const Trivance& trivance);
-
 struct Picture {
   std::string name, svg;
 };
-std::vector<Picture> pictures_of(const std::vector<Panel>& panels);
-
-namespace {
-
-using tools::Plot;
-using tools::PlotCurve;
 
 // Trivance (L) at the distances that section 4.4 prints, beside the Trivance of the panel.
 constexpr std::string_view kAtDistances = "Trivance at 4.4's distances";
@@ -119,8 +114,6 @@ Plot plot_of_bandwidths(const std::vector<const Panel*>& panels) {
   return plot;
 }
 
-}  // namespace
-
 std::vector<Picture> pictures_of(const std::vector<Panel>& panels) {
   std::vector<Picture> out;
   std::vector<const Panel*> bandwidths;
@@ -134,10 +127,6 @@ std::vector<Picture> pictures_of(const std::vector<Panel>& panels) {
   out.push_back({"trivance-figure-8.svg", to_svg(plot_of_bandwidths(bandwidths))});
   return out;
 }
-
-namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json json_of(const Value& value) {
   return {{"exact", value.exact() ? Json(formulas::to_string(value)) : Json(nullptr)},
@@ -214,9 +203,7 @@ Json json_of(const Outcome& outcome) {
           {"why", outcome.agrees ? "" : s.why}};
 }
 
-}  // namespace
-
-nlohmann::ordered_json to_json(const Trivance& trivance) {
+Json to_json(const Trivance& trivance) {
   Json tables = Json::array(), figures = Json::array(), rows = Json::array();
   for (const TableRow& row : trivance.rows) {
     tables.push_back({{"table", row.table},
@@ -235,11 +222,6 @@ nlohmann::ordered_json to_json(const Trivance& trivance) {
           {"tables", std::move(tables)},   {"figures", std::move(figures)},
           {"statements", std::move(rows)}, {"agree", agreeing(trivance.outcomes)}};
 }
-
-namespace {
-
-using tools::Cell, tools::Table;
-namespace as = tools::as;
 
 std::string number(const Value& value) {
   return fmt::format("{:.4g}", static_cast<double>(value.approximate()));
@@ -315,8 +297,6 @@ void print_figure(std::ostream& out, const Panel& panel) {
   out << changes << "\n\n";
 }
 
-}  // namespace
-
 void print(std::ostream& out, const Trivance& trivance) {
   out << kTrivanceTitle << "\n\n";
   print_table(out, trivance.rows, 1);
@@ -337,12 +317,19 @@ void print(std::ostream& out, const Trivance& trivance) {
                      trivance.outcomes.size());
 }
 
+}  // namespace
 }  // namespace rankine::reproduce
 
 namespace rankine::tools {
 namespace {
 
 using namespace reproduce;  // NOLINT: this file is about nothing else
+
+struct ReproduceArguments {
+  std::string paper;  // trivance, the only one
+  std::string svg;    // a folder for the figures; empty: none
+  bool json = false;
+};
 
 std::unique_ptr<Trivance> work_out_trivance(const ProgressReport& progress) {
   auto out = std::make_unique<Trivance>();
@@ -389,25 +376,6 @@ Result<std::string> read_reproduced_paper(std::string_view argument, std::string
   return unknown_name(argument, text, std::span(&kTrivanceKey, 1));
 }
 
-}  // namespace
-
-Subcommand add_reproduce(Command tool) {
-  auto owned = std::make_shared<ReproduceArguments>();
-  ReproduceArguments& a = *owned;
-  const Command app = tool.add_subcommand(
-      "reproduce", "a paper's tables, figures and statements, recomputed from the schedules");
-  add_argument(app, "paper", a.paper, read_reproduced_paper, "NAME", "trivance");
-  add_text(app, "--svg", a.svg, "DIR", "write the figures into this folder, one file per part");
-  app.add_flag("--json", a.json, "everything as JSON: tables, figures, statements");
-  app.footer(
-      "Examples:\n"
-      "  rankine reproduce trivance --svg figures\n"
-      "  rankine reproduce --json > papers.json\n"
-      "Verdicts compare the paper's numbers with the engine's, by Eq. (1); rankine claims asks "
-      "flows and packets, too.");
-  return {app, [owned](Console& console) { return reproduce_papers(*owned, console); }};
-}
-
 Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& console) {
   if (!arguments.svg.empty()) {
     // Checks the folder before the work begins, so that no work is lost.
@@ -433,6 +401,25 @@ Result<Exit> reproduce_papers(const ReproduceArguments& arguments, Console& cons
     print(console.out, *trivance);
   }
   return Exit::ok;
+}
+
+}  // namespace
+
+Subcommand add_reproduce(Command tool) {
+  auto owned = std::make_shared<ReproduceArguments>();
+  ReproduceArguments& a = *owned;
+  const Command app = tool.add_subcommand(
+      "reproduce", "a paper's tables, figures and statements, recomputed from the schedules");
+  add_argument(app, "paper", a.paper, read_reproduced_paper, "NAME", "trivance");
+  add_text(app, "--svg", a.svg, "DIR", "write the figures into this folder, one file per part");
+  app.add_flag("--json", a.json, "everything as JSON: tables, figures, statements");
+  app.footer(
+      "Examples:\n"
+      "  rankine reproduce trivance --svg figures\n"
+      "  rankine reproduce --json > papers.json\n"
+      "Verdicts compare the paper's numbers with the engine's, by Eq. (1); rankine claims asks "
+      "flows and packets, too.");
+  return {app, [owned](Console& console) { return reproduce_papers(*owned, console); }};
 }
 
 }  // namespace rankine::tools

@@ -22,17 +22,6 @@
 #include "engine/read/count.h"
 
 namespace rankine::tools {
-
-using TaskAnswer = formulas::Value(const formulas::Letters& letters);
-
-TaskAnswer ring_bytes, ring_time, alternate_ring_time, tree_rounds, chain_broadcast, tree_broadcast,
-    pipeline_broadcast, torus_rounds, crossover_bytes, fsdp_bytes, tp_bytes, accumulation_bytes,
-    bubble_seconds;
-
-// An all-reduce in which every rank sends whole vectors to the next rank, its own first, on a
-// separate plane, and adds up the vectors that it receives. Ranks add in different orders.
-Schedule alternate_ring(int ranks);
-
 namespace {
 
 using formulas::Letters;
@@ -86,8 +75,8 @@ Value seconds(const Made& made, const Letters& letters) {
                  number(letters, "S"));
 }
 
-}  // namespace
-
+// An all-reduce in which every rank sends whole vectors to the next rank, its own first, on a
+// separate plane, and adds up the vectors that it receives. Ranks add in different orders.
 Schedule alternate_ring(int ranks) {
   // Odd rounds are local work.
   return {.ranks = ranks,
@@ -198,11 +187,6 @@ Value bubble_seconds(const Letters& letters) {
        .seconds = [=](Pass pass, int, int) { return pass == Pass::forward ? forward : backward; }});
   return std::llround(played.most_idle());
 }
-
-namespace {
-
-using formulas::Letters;
-using formulas::Value;
 
 const TaskLetter kN{'N', "ranks", 2, 33};
 const TaskLetter kS{'S', "bytes", 1, 1 << 28};

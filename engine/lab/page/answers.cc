@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <exception>
@@ -324,18 +325,7 @@ Status ask_formula(const Json& request, Json& out, std::vector<double>&) {
 
 namespace {
 
-using Numbers = std::vector<double>;
-
 constexpr int kMostRanks = 1 << 20;
-
-// A member as a whole number from lowest to highest; `otherwise` if the member is missing.
-Result<int> whole_member(const Json& request, const char* member, int lowest, int highest,
-                         int otherwise) {
-  const auto found = request.find(member);
-  if (found == request.end()) return otherwise;
-  if (found->is_number_integer() && *found >= lowest && *found <= highest) return found->get<int>();
-  return bad_member(member, *found, fmt::format("whole numbers from {} to {}", lowest, highest));
-}
 
 Result<Question> question_member(const Json& request) {
   const auto found = request.find("question");
@@ -372,10 +362,10 @@ Json parameters_json() {
 
 Status ask_catalogue(const Json& request, Json& out, Numbers&) {
   constexpr int kShown = 16;  // ranks of the shown networks if the request names none
-  const auto ranks = whole_member(request, "ranks", 1, kMostRanks, 0);
-  if (!ranks.ok()) return ranks.status();
+  int ranks = 0;
+  if (Status s = read_number(request, "ranks", 1, kMostRanks, ranks); !s.ok()) return s;
   Params params;
-  params.ranks = *ranks > 0 ? *ranks : 1;
+  params.ranks = std::max(ranks, 1);
   params = resolved(params);
   Json& collectives = out["collectives"] = Json::array();
   for (const Collective collective : all_collectives()) {
@@ -386,13 +376,13 @@ Status ask_catalogue(const Json& request, Json& out, Numbers&) {
   }
   Json& lines = out["algorithms"] = Json::array();
   for (const Algorithm& entry : catalogue()) {
-    Json one = *ranks > 0 ? algorithm_json(entry, params) : algorithm_json(entry);
+    Json one = ranks > 0 ? algorithm_json(entry, params) : algorithm_json(entry);
     for (const char* formula : {"rounds", "sent", "received", "send_ports", "receive_ports"}) {
       one["readable"][formula] = readable_formula(one[formula].get<std::string>());
     }
     lines.push_back(std::move(one));
   }
-  out["networks"] = networks_json(*ranks > 0 ? *ranks : kShown);
+  out["networks"] = networks_json(ranks > 0 ? ranks : kShown);
   out["parameters"] = parameters_json();
   Json& violations = out["violations"] = Json::array();
   for (int kind = 0; kind < kViolationKinds; ++kind) {
@@ -517,13 +507,13 @@ std::string text_of(const Json& json) {
 PageAnswer refused(std::string_view why) { return {text_of({{"error", why}}), {}}; }
 
 Status ask(const Json& request, Json& out, Numbers& numbers) {
-  std::string names;
+  std::vector<std::string_view> names;
   const Json wanted = request.contains("ask") ? request["ask"] : Json();
   for (const Asked& one : kAsked) {
     if (wanted == one.name) return one.answer(request, out, numbers);
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
+    names.push_back(one.name);
   }
-  return bad_member("ask", wanted, names);
+  return bad_member("ask", wanted, join(names));
 }
 
 }  // namespace

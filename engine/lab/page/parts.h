@@ -2,6 +2,7 @@
 // schedules and formulas.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "algorithms/schedule/collective.h"
@@ -11,6 +12,10 @@
 #include "engine/lab/planner/pipeline.h"
 
 namespace rankine::tools {
+
+// Reads a member that is a whole number from `lowest` to `highest`; without it, `into` stays.
+Status read_number(const Json& request, std::string_view member, int lowest, int highest,
+                   int& into);
 
 // Answers `curve` (answers.h): times over sizes or ranks, for charts. Errors name the member, its
 // value and the allowed values.

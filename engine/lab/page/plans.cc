@@ -20,17 +20,6 @@ namespace {
 constexpr int kMostPasses = 1 << 16;  // of all stages
 constexpr std::int64_t kMostRanks = 1024;
 
-Status read_number(const Json& request, std::string_view member, int lowest, int highest,
-                   int& into) {
-  const auto found = request.find(member);
-  if (found == request.end()) return {};
-  if (found->is_number_integer() && *found >= lowest && *found <= highest) {
-    into = found->get<int>();
-    return {};
-  }
-  return bad_member(member, *found, fmt::format("whole numbers from {} to {}", lowest, highest));
-}
-
 // Reads one of an enum's names, which name_of() gives from 0 on.
 template <class Enum>
 Status read_name(const Json& request, std::string_view member, std::size_t names, Enum& into) {
@@ -92,12 +81,9 @@ Result<const Known*> read_known(const Json& request, const char* member,
   if (found == request.end()) return &known.front();
   const Known* named = found->is_string() ? find(found->template get<std::string>()) : nullptr;
   if (named != nullptr) return named;
-  std::string names;
-  for (const Known& one : known) {
-    if (!names.empty()) names += ", ";
-    names += name_of(one);
-  }
-  return bad_member(member, *found, names);
+  std::vector<std::string_view> names;
+  for (const Known& one : known) names.push_back(name_of(one));
+  return bad_member(member, *found, join(names));
 }
 
 template <class Known>
@@ -108,6 +94,17 @@ Json known_json(std::span<const Known> known) {
 }
 
 }  // namespace
+
+Status read_number(const Json& request, std::string_view member, int lowest, int highest,
+                   int& into) {
+  const auto found = request.find(member);
+  if (found == request.end()) return {};
+  if (found->is_number_integer() && *found >= lowest && *found <= highest) {
+    into = found->get<int>();
+    return {};
+  }
+  return bad_member(member, *found, fmt::format("whole numbers from {} to {}", lowest, highest));
+}
 
 void write_passes(const Pipeline& pipeline, Json& out, std::vector<double>& numbers) {
   out["columns"] = {"stage", "pass", "micro_batch", "part", "begin", "end"};

@@ -41,46 +41,9 @@
 #include "engine/run/machine.h"
 
 namespace rankine::tools {
-
-inline constexpr std::string_view kHere = "here";
-
-// Measures the machine that runs this program. A rank is a thread on its own core. Products are
-// those of multiply(), on two cores at the same time; copying through memory, too. The network is a
-// fit of a hop and of an addition between the two cores (fit_costs() of cli/tune.h), without links
-// between nodes. Takes about two seconds; a signal shortens it. Errors: errors of a Team's calls,
-// and of a fit to noise.
-Result<Machine> measure_machine();
-
-// The options that describe a model, its machine, and its mapping to ranks.
-
-struct PlanArguments {
-  Model model{.name = {}};  // without a name: none is given
-  Machine machine = known_machines().front().machine;
-  bool is_here = false;  // the machine is measured
-  Mapping mapping;
-  std::optional<int> sequence, bytes, batch, micro_batches, ranks;
-  const Menu* menu = find_menu("nccl");
-};
-
-// MODEL, --machine, an option per axis, --nested, --ranks, --batch, --micro-batch, --micro-batches,
-// --sequence, --bytes, --split-norms, --interleave, --order, --recompute, --zero, --router-skew,
-// --capacity, --send-once, --gradient-bytes, --bucket and --menu. Returns MODEL, so that the caller
-// can require it.
-Option add_plan_arguments(Command app, PlanArguments& arguments,
-                          const std::string& ranks_help = "the product of the axes");
-
-// Applies the options of the model.
-void set_model(PlanArguments& arguments);
-// Applies set_model() and the options of the mapping: micro-batches follow from --batch; `--machine
-// here` measures this machine. Errors name the option, its value and the nearest allowed values.
-Status settle(PlanArguments& arguments);
-Status measure_if_here(PlanArguments& arguments);  // for `--machine here`
-
-// The lists of models and machines for the help, with their sources.
-std::string known_text();
-
 namespace {
 
+constexpr std::string_view kHere = "here";
 constexpr int kRanks = 2;
 constexpr std::size_t kWidth = 256;                     // rows and columns of the matrices
 constexpr std::size_t kCopied = std::size_t{16} << 20;  // floats; more than all caches hold
@@ -163,8 +126,11 @@ Result<Fabric> network_of(const std::vector<CostPoint>& points) {
   return machine_fabric(fit->model);
 }
 
-}  // namespace
-
+// Measures the machine that runs this program. A rank is a thread on its own core. Products are
+// those of multiply(), on two cores at the same time; copying through memory, too. The network is a
+// fit of a hop and of an addition between the two cores (fit_costs() of cli/tune.h), without links
+// between nodes. Takes about two seconds; a signal shortens it. Errors: errors of a Team's calls,
+// and of a fit to noise.
 Result<Machine> measure_machine() {
   const auto points = measure_costs(kFitSeconds);
   if (!points.ok()) return points.status();
@@ -197,7 +163,15 @@ Result<Machine> measure_machine() {
                  .network = std::move(*network)};
 }
 
-namespace {
+// The options that describe a model, its machine, and its mapping to ranks.
+struct PlanArguments {
+  Model model{.name = {}};  // without a name: none is given
+  Machine machine = known_machines().front().machine;
+  bool is_here = false;  // the machine is measured
+  Mapping mapping;
+  std::optional<int> sequence, bytes, batch, micro_batches, ranks;
+  const Menu* menu = find_menu("nccl");
+};
 
 template <class Enum>
 std::vector<std::string_view> names_of(std::size_t count) {
@@ -275,13 +249,13 @@ Status set_batch(PlanArguments& a) {
   return {};
 }
 
-}  // namespace
-
+// Applies the options of the model.
 void set_model(PlanArguments& a) {
   if (a.sequence) a.model.sequence = *a.sequence;
   if (a.bytes) a.model.bytes = *a.bytes;
 }
 
+// For `--machine here`.
 Status measure_if_here(PlanArguments& a) {
   if (!a.is_here) return {};
   auto here = measure_machine();
@@ -289,6 +263,8 @@ Status measure_if_here(PlanArguments& a) {
   return here.status();
 }
 
+// Applies set_model() and the options of the mapping: micro-batches follow from --batch; `--machine
+// here` measures this machine. Errors name the option, its value and the nearest allowed values.
 Status settle(PlanArguments& a) {
   set_model(a);
   if (Status s = check_model(a.model); !s.ok()) return s;
@@ -307,6 +283,7 @@ Status settle(PlanArguments& a) {
   return measure_if_here(a);
 }
 
+// The lists of models and machines for the help, with their sources.
 std::string known_text() {
   std::string text = "Models:\n";
   for (const PublishedModel& one : published_models()) {
@@ -321,6 +298,7 @@ std::string known_text() {
   return text;
 }
 
+// Returns MODEL, so that the caller can require it.
 Option add_plan_arguments(Command app, PlanArguments& a, const std::string& ranks_help) {
   const Option model = add_argument(
       app, "model", a.model,
@@ -380,8 +358,6 @@ Option add_plan_arguments(Command app, PlanArguments& a, const std::string& rank
   add_menu(app, a.menu);
   return model;
 }
-
-namespace {
 
 struct StepOptions {
   PlanArguments asked;

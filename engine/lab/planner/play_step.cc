@@ -33,12 +33,6 @@
 #include "engine/lab/planner/step.h"
 
 namespace rankine::tools {
-
-// Sends real tensors through Buckets of the row's size, on the question's network; returns the
-// modelled seconds. Tensors are reduced (play_step.h) to a size that gives every rank's block whole
-// bytes. Errors: errors of Team, too little memory, and wrong sums or numbers of calls (mismatch).
-Result<double> play_buckets(const BucketQuestion& question, const BucketRow& row);
-
 namespace {
 
 using Byte = std::uint8_t;
@@ -278,16 +272,6 @@ class Player {
 
 }  // namespace
 
-Fabric slowed(Fabric fabric, const Rational& times) {
-  for (Rational* beta : {&fabric.link.beta, &fabric.between.beta, &fabric.gamma}) {
-    *beta = *beta * times;
-  }
-  for (OddLink& odd : fabric.odd) {
-    if (odd.beta) odd.beta = *odd.beta * times;
-  }
-  return fabric;
-}
-
 Result<std::vector<PlayedCollective>> play_collectives(const StepPlan& plan,
                                                        const PlayOptions& options) {
   const std::vector<PlannedCollective> collectives = distinct(plan);
@@ -322,6 +306,11 @@ Result<std::vector<PlayedCollective>> play_collectives(const StepPlan& plan,
   return played;
 }
 
+namespace {
+
+// Sends real tensors through Buckets of the row's size, on the question's network; returns the
+// modelled seconds. Tensors are reduced (play_step.h) to a size that gives every rank's block whole
+// bytes. Errors: errors of Team, too little memory, and wrong sums or numbers of calls (mismatch).
 Result<double> play_buckets(const BucketQuestion& q, const BucketRow& row) {
   constexpr std::size_t kThinBytes = 1000;
   const auto ranks = static_cast<std::size_t>(q.ranks);
@@ -357,8 +346,6 @@ Result<double> play_buckets(const BucketQuestion& q, const BucketRow& row) {
   if (wrong != 0) return Status{Code::mismatch, "played buckets have wrong sums"};
   return (*team)->communicator().network_report().seconds;
 }
-
-namespace {
 
 struct BucketArguments {
   std::string algorithm = "ring";

@@ -12,10 +12,6 @@
 
 namespace rankine::tools {
 
-// The network on which a byte takes `times` as long: a buffer of M / times takes exactly the time
-// of M on `network`.
-Fabric slowed(Fabric network, const Rational& times);
-
 struct PlayedCollective {
   PlannedCollective planned;
   std::uint64_t bytes = 0;  // M of the buffers
