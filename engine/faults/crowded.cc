@@ -94,9 +94,7 @@ void inject_few_cores(const FaultCase& test, Dice&, const CollectiveCase& call, 
           fixture.judge().blame(std::to_string(test.ranks) + " ranks spin on " +
                                 std::to_string(cores) + " cores");
         }
-        for (int i = 0; i < 3; ++i) {
-          if (!seat.call(call)) return;
-        }
+        seat.call_often(3, call);
       });
     }
     set_allowed_cpus(all.data(), static_cast<int>(all.size()));
@@ -167,9 +165,7 @@ void inject_quota(const FaultCase& test, Dice&, const CollectiveCase& call, Tall
   fixture.run([&](Seat& seat) {
     if (seat.rank() == 0 && spins(fixture))
       fixture.judge().blame("ranks spin under a quota of 0.2");
-    for (int i = 0; i < 3; ++i) {
-      if (!seat.call(call)) return;
-    }
+    seat.call_often(3, call);
   });
 }
 

@@ -318,6 +318,11 @@ struct Seat {
   bool call(const CollectiveCase& test, const How& how = {}) {
     return judge->call(*member, buffers, test, how);
   }
+  // Calls up to `times` times; false: a call failed.
+  bool call_often(int times, const CollectiveCase& test) {
+    while (times > 0 && call(test)) --times;
+    return times == 0;
+  }
 };
 
 // Options for the communicators and teams of a case. They use no tuning table: the table is the

@@ -184,11 +184,7 @@ void inject_limits(const FaultCase& test, Dice& dice, const CollectiveCase& call
   RankFixture fixture(test, promise, tally,
                       {.before_meeting = begin, .in_the_end = [&] { limit.reset(); }});
   fixture_of_all = &fixture;
-  fixture.run([&](Seat& seat) {
-    for (int i = 0; i < 3; ++i) {
-      if (!seat.call(call)) return;
-    }
-  });
+  fixture.run([&](Seat& seat) { seat.call_often(3, call); });
 }
 
 // Refused memory: the k-th operator new, the k-th mmap.

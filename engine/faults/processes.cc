@@ -93,9 +93,7 @@ void inject_end(const FaultCase& test, Dice& dice, const CollectiveCase& call,
   });
   fixture.run([&](Seat& seat) {
     if (seat.rank() != victim) return call_on(test, seat, call);
-    for (int i = 0; i < calls; ++i) {
-      if (!seat.call(call)) return;
-    }
+    if (!seat.call_often(calls, call)) return;
     if (inside) seat.call(call, {.observer = &at});
     come_to_the_end();  // also if the schedule has no such round on this rank
   });

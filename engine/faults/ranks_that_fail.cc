@@ -427,9 +427,7 @@ void inject_never_calls(const FaultCase& test, Dice& dice, const CollectiveCase&
   const int calls = dice.below(3);  // good calls before the missing one
   RankFixture fixture(test, {.timeout = kShort, .documented = {Code::timeout}}, tally);
   fixture.run([&](Seat& seat) {
-    for (int i = 0; i < calls; ++i) {
-      if (!seat.call(call)) return;
-    }
+    if (!seat.call_often(calls, call)) return;
     if (seat.rank() != victim) {
       seat.call(call);
       return;

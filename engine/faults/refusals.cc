@@ -65,11 +65,7 @@ void narrow_a_process(const FaultCase& test, const CollectiveCase& call, Rank vi
                if (rank == victim) set_allowed_cpus(&all.back(), 1);
              },
          .in_the_end = [&] { set_allowed_cpus(all.data(), static_cast<int>(all.size())); }});
-    fixture.run([&](Seat& seat) {
-      for (int i = 0; i < 3; ++i) {
-        if (!seat.call(call)) return;
-      }
-    });
+    fixture.run([&](Seat& seat) { seat.call_often(3, call); });
   }
   RankFixture fixture(test, {.at_once = true, .documented = {Code::invalid_argument}}, tally,
                       {.before_meeting =

@@ -30,39 +30,17 @@
 
 namespace rankine::faults {
 
-// Converts a tally to JSON and back. tally_of() takes only values that json_of() made.
-nlohmann::json json_of(const Tally& tally);
-Tally tally_of(const nlohmann::json& json);
-
-// JSON as text. Bytes of remarks that are no UTF-8 are replaced.
-std::string text_of(const nlohmann::json& json);
-
 using Json = nlohmann::json;
 
-Json json_of(const Tally& t) {
-  return {t.cases, t.returned,   t.hangs,          t.wrong,  t.undocumented,
-          t.late,  t.impossible, t.why_impossible, t.remarks};
-}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Tally, cases, returned, hangs, wrong, undocumented, late,
+                                   impossible, why_impossible, remarks)
 
-Tally tally_of(const Json& json) {
-  Tally t;
-  t.cases = json[0];
-  t.returned = json[1].get<decltype(t.returned)>();
-  t.hangs = json[2];
-  t.wrong = json[3];
-  t.undocumented = json[4];
-  t.late = json[5];
-  t.impossible = json[6];
-  t.why_impossible = json[7];
-  t.remarks = json[8].get<std::vector<std::string>>();
-  return t;
-}
+namespace {
 
+// JSON as text. Bytes of remarks that are no UTF-8 are replaced.
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
-
-namespace {
 
 std::string next_name() {
   static int stages = 0;
@@ -150,7 +128,7 @@ void ProcessFixture::tell(Rank r, const Report& report) {
   Tally tally = report.tally;
   std::string text;
   do {
-    text = text_of({json_of(tally), report.text ? nlohmann::json(*report.text) : nlohmann::json()});
+    text = text_of({tally, report.text ? Json(*report.text) : Json()});
     if (text.size() <= sizeof(Place::report)) break;
     if (tally.remarks.empty()) return;  // the parent blames the missing report
     tally.remarks.pop_back();
@@ -163,7 +141,7 @@ std::optional<ProcessFixture::Report> ProcessFixture::hear(Rank r) {
   if (place(r).bytes == 0) return std::nullopt;
   const auto json = read_json("a rank's report", std::string(place(r).report, place(r).bytes));
   if (!json.ok()) return std::nullopt;
-  Report report{tally_of((*json)[0]), {}};
+  Report report{(*json)[0].get<Tally>(), {}};
   if ((*json)[1].is_string()) report.text = (*json)[1].get<std::string>();
   return report;
 }
@@ -229,8 +207,6 @@ std::vector<ProcessFixture::Report> ProcessFixture::run(const Play& play, const 
 
 namespace {
 
-using Json = nlohmann::json;
-
 bool read_all(int file, void* data, std::size_t bytes) {
   for (char* at = static_cast<char*>(data); bytes > 0;) {
     const ssize_t n = read(file, at, bytes);
@@ -255,7 +231,7 @@ int work(std::span<const FaultCase> cases, int asked, int answers) {
     const std::int64_t begin_ns = now_ns();
     const Tally tally = play(cases[number]);
     const double seconds = static_cast<double>(now_ns() - begin_ns) / 1e9;
-    const std::string text = text_of(Json{json_of(tally), seconds});
+    const std::string text = text_of({tally, seconds});
     if (!write_number(answers, text.size()) || write_all(answers, text) != 0) break;
   }
   return 0;
@@ -323,7 +299,7 @@ class Worker {
     if (!read_all(answers_, text.data(), bytes)) return std::nullopt;
     busy_ = false;
     const Json json = read_json("an answer", text).value();
-    return CaseResult{test, tally_of(json[0]), json[1]};
+    return CaseResult{test, json[0].get<Tally>(), json[1]};
   }
 
   // Returns true if a call has returned, or the case has begun, within `patience_ns`.

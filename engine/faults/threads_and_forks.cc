@@ -157,15 +157,10 @@ void inject_fork(const FaultCase& test, Dice& dice, const CollectiveCase& call, 
   };
   if (between_calls) start_child();
   // If not between calls, a thread that is no rank forks in the midst of them.
-  fixture.run(
-      [&](Seat& seat) {
-        for (int i = 0; i < 20; ++i) {
-          if (!seat.call(call)) return;
-        }
-      },
-      [&] {
-        if (!between_calls) start_child();
-      });
+  fixture.run([&](Seat& seat) { seat.call_often(20, call); },
+              [&] {
+                if (!between_calls) start_child();
+              });
   if (expect_exit(std::move(child), 0, fixture.judge())) {
     fixture.judge().answer(Status(Code::forked, ""), {{Code::forked}});  // for each rank there
   }
