@@ -481,13 +481,10 @@ Result<Fabric> network_of(const NetworkArguments& arguments) {
                     "--between-bandwidth are needed with it",
                     fabric.group));
   }
-  const bool changed = arguments.alpha || arguments.beta || arguments.ports ||
-                       arguments.alpha_switch || arguments.group || arguments.between_alpha ||
-                       arguments.between_beta || arguments.multicast || arguments.alu ||
-                       arguments.permute || arguments.wiring || arguments.spines ||
-                       arguments.routing || arguments.hop || arguments.gamma ||
-                       arguments.eta_alpha || arguments.eta_beta;
-  if (changed) fabric.name += " (changed)";
+  NetworkArguments unchanged;
+  unchanged.network = arguments.network;
+  unchanged.lower = arguments.lower;
+  if (arguments != unchanged) fabric.name += " (changed)";
   status = check_fabric(fabric);
   if (!status.ok()) return status;
   return fabric;
@@ -506,25 +503,11 @@ std::string describe_presets() {
   return text;
 }
 
-namespace {
-
-Result<std::vector<std::uint64_t>> read_counts(std::string_view argument, std::string_view text) {
-  std::vector<std::uint64_t> counts;
-  for (const std::string_view part : split_list(text)) {
-    const auto size = parse_size(argument, part);
-    if (!size.ok()) return size.status();
-    counts.push_back(*size);
-  }
-  return counts;
-}
-
-}  // namespace
-
 void add_model_arguments(Command app, QuestionArguments& a) {
   const Option bytes =
       add_argument(app, "--bytes", a.bytes, parse_size, "SIZE",
                    "M: the vector, or one rank's send buffer of all_to_all; 8, 64K, 1M (1M)");
-  add_argument(app, "--counts", a.counts, read_counts, "SIZES",
+  add_argument(app, "--counts", a.counts, list_of(parse_size), "SIZES",
                "bytes of each block if sizes differ, in place of --bytes: 1K,4K,0,2M; one per "
                "rank, for all_to_all one per pair, by sender")
       .excludes(bytes);

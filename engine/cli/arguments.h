@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -156,6 +158,21 @@ struct Whole {
   int lowest, highest;
   Result<int> operator()(std::string_view argument, std::string_view text) const;
 };
+
+// Makes a parser of lists, split at commas: `parse` reads each part.
+template <class Parse>
+auto list_of(Parse parse) {
+  return [parse](std::string_view argument, std::string_view text) {
+    using Value = std::decay_t<decltype(*parse(argument, text))>;
+    std::vector<Value> values;
+    for (const std::string_view part : split_list(text)) {
+      auto value = parse(argument, part);
+      if (!value.ok()) return Result<std::vector<Value>>(value.status());
+      values.push_back(std::move(*value));
+    }
+    return Result<std::vector<Value>>(std::move(values));
+  };
+}
 
 // The finite number that the whole text denotes, or nullopt.
 std::optional<double> parse_real(std::string_view text);

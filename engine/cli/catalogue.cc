@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string>
@@ -23,9 +23,11 @@
 #include "engine/api/plans.h"
 #include "engine/api/tuning/choose.h"
 #include "engine/base/files.h"
+#include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
 #include "engine/cli/drawing.h"
-#include "engine/cli/judge.h"
+#include "engine/cli/formats/formats.h"
+#include "engine/cli/harness.h"
 #include "engine/cli/machine.h"
 #include "engine/cli/table.h"
 #include "engine/cli/text.h"
@@ -34,14 +36,23 @@
 #include "engine/read/count.h"
 #include "engine/read/draw.h"
 #include "engine/read/sweep.h"
+#include "engine/read/verify.h"
 #include "engine/run/plan.h"
 #include "numa/cpus.h"
 
 namespace rankine::tools {
 namespace {
 
-constexpr int kMostRanks = 1 << 20;
-constexpr int kPlainWidth = 80;  // without a terminal
+constexpr int kMostRanks = 1 << 20;  // as of algorithms
+constexpr int kPlainWidth = 80;      // without a terminal
+
+struct ListOptions {
+  std::optional<Collective> collective;  // restricts the list
+  int ranks = 0;                         // N for evaluating the formulas; 0: formulas are printed
+  int segments = 1;
+  bool json = false;
+  bool brief = false;  // one line per algorithm
+};
 
 // A formula as text, or its value.
 std::string shown(std::string_view formula, const ListOptions& options, const Params& params) {
@@ -139,9 +150,7 @@ std::string entry_of(const Algorithm& entry, const ListOptions& options, const P
   return text;
 }
 
-}  // namespace
-
-Result<Exit> list(const ListOptions& options, Console& console) {
+Result<Exit> run_list(const ListOptions& options, Console& console) {
   if (options.brief && (options.json || options.ranks > 0)) {
     return invalid_argument(fmt::format("--short has names and summaries only; {} asks for more",
                                         options.json ? "--json" : "--ranks"));
@@ -207,6 +216,8 @@ Result<Exit> list(const ListOptions& options, Console& console) {
   return Exit::ok;
 }
 
+}  // namespace
+
 Subcommand add_list(Command tool) {
   auto options = std::make_shared<ListOptions>();
   const Command app = tool.add_subcommand(
@@ -224,10 +235,30 @@ Subcommand add_list(Command tool) {
       "  rankine list --short\n"
       "  rankine list all_reduce --ranks 8\n"
       "  rankine list --json");
-  return {app, [options](Console& console) { return list(*options, console); }};
+  return {app, [options](Console& console) { return run_list(*options, console); }};
 }
 
 namespace {
+
+struct ShowOptions {
+  AlgorithmArguments algorithm{.begin = {.ranks = 4}, .most_ranks = 128};  // more ranks make rows
+                                                                           // too wide
+  std::optional<int> round;                                                // restricts the drawing
+  std::optional<int> ports;  // the network's ports, for a comparison; none: no network
+  bool transfers_only = false;
+  std::string colour = "auto", lines = "auto";
+  int width = 0;  // 0: the terminal's width
+  bool json = false;
+  const ScheduleFormat* format = nullptr;  // the schedule in this format, in place of the drawing
+  bool lower = false;    // with `format`: messages in place of switches' transfers
+  bool all = false;      // all rounds and lines without a limit
+  std::string svg_file;  // a picture, in place of the text
+  // The plan that ranks execute, in place of the schedule: its ops, of one rank or of all.
+  bool plan = false;
+  std::optional<int> rank;
+  std::optional<std::size_t> bytes;    // of the vector, for plans and GOAL; none: 64 KiB
+  std::optional<Transport> transport;  // none: the engine's choice
+};
 
 constexpr int kMostSvgRounds = 60;
 constexpr std::size_t kShownBytes = 64 << 10;
@@ -417,10 +448,6 @@ Result<Exit> show_plan(const ShowOptions& options, const Algorithm& entry, const
   return Exit::ok;
 }
 
-}  // namespace
-
-namespace {
-
 Result<const ScheduleFormat*> read_format(std::string_view argument, std::string_view text) {
   std::vector<std::string_view> names;
   for (const ScheduleFormat& format : schedule_formats()) {
@@ -430,9 +457,7 @@ Result<const ScheduleFormat*> read_format(std::string_view argument, std::string
   return unknown_name(argument, text, names);
 }
 
-}  // namespace
-
-Result<Exit> show(const ShowOptions& options, Console& console) {
+Result<Exit> run_show(const ShowOptions& options, Console& console) {
   if (Status status = check_form(options); !status.ok()) return status;
   std::vector<std::string> notes;
   const auto asked = asked_algorithms(options.algorithm, notes);
@@ -533,6 +558,8 @@ Result<Exit> show(const ShowOptions& options, Console& console) {
   return Exit::ok;
 }
 
+}  // namespace
+
 Subcommand add_show(Command tool) {
   auto owned = std::make_shared<ShowOptions>();
   ShowOptions& o = *owned;
@@ -574,16 +601,19 @@ Subcommand add_show(Command tool) {
       "  rankine show ring.xml\n"
       "  rankine show all_reduce --algo ring --ranks 3 --plan --rank 0 --bytes 4K\n"
       "If a phase's messages form a tree, it is drawn before the rounds.");
-  return {app, [owned](Console& console) { return show(*owned, console); }};
+  return {app, [owned](Console& console) { return run_show(*owned, console); }};
 }
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
+struct VerifyArguments {
+  // Empty --algo: all. Numbers are lists of values to try, if algorithms take them; missing values
+  // come from the sweep.
+  AlgorithmArguments algorithm;
+  std::optional<int> all_roots_up_to;  // default: the sweep's value
+  int threads = 0;                     // 0: all cores
+  bool json = false, csv = false;
+};
 
 // The values of a parameter in a sweep: the list if the parameter is a number, else the single
 // given text.
@@ -629,11 +659,12 @@ Result<Sweeps> sweeps_of(const VerifyArguments& arguments) {
     std::int64_t product = 1;
     const auto sizes = read_dims(dims->text);
     for (const int size : *sizes) {
-      product = std::min<std::int64_t>(product * size, VerifyArguments::kMostRanks);
+      product = std::min<std::int64_t>(product * size, kMostRanks);
     }
     out.ranks = {static_cast<int>(product)};
   } else {
-    out.ranks.resize(VerifyArguments::kDefaultRanksTo);
+    constexpr std::size_t kUsual = 130;
+    out.ranks.resize(kUsual);
     std::iota(out.ranks.begin(), out.ranks.end(), 1);
   }
   std::set<std::string> names = {""};
@@ -754,15 +785,14 @@ void print_json(const std::string& ranks, const std::vector<SweepResult>& result
 
 // Reads "all", or the largest N up to which every root is tried.
 Result<int> read_roots(std::string_view argument, std::string_view text) {
-  if (text == "all") return VerifyArguments::kMostRanks;
-  auto limit = parse_whole(argument, text, 0, VerifyArguments::kMostRanks);
+  if (text == "all") return kMostRanks;
+  auto limit = parse_whole(argument, text, 0, kMostRanks);
   if (!limit.ok()) return invalid_argument(limit.status().text() + ", or all");
   return limit;
 }
 
-}  // namespace
-
-Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console) {
+// Returns Exit::wrong if a case failed. Errors: unknown algorithms, no case to prove.
+Result<Exit> run_verify(const VerifyArguments& arguments, Console& console) {
   const auto found = sweeps_of(arguments);
   if (!found.ok()) return found.status();
   const std::vector<SweepOptions>& sweeps = found->sweeps;
@@ -781,7 +811,7 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
         "{}: --algo {} has no such case; 'rankine list' shows the needs of each algorithm", asked,
         arguments.algorithm.algorithms.empty() ? "all" : arguments.algorithm.algorithms));
   }
-  const auto begin = Clock::now();
+  const double begin = seconds_now();
   std::vector<SweepResult> results;
   {
     Progress progress(console);
@@ -789,14 +819,14 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
       const std::size_t before = results.size();
       const SweepProgress report = [&](std::size_t done, std::size_t) {
         if (!progress.due()) return;
+        const double seconds = seconds_now() - begin;
         progress.show(fmt::format("{} of {} cases, {}{}", before + done, all,
-                                  format_seconds(seconds_since(begin)),
-                                  time_left(before + done, all, seconds_since(begin))));
+                                  format_seconds(seconds), time_left(before + done, all, seconds)));
       };
       for (SweepResult& result : sweep(options, report)) results.push_back(std::move(result));
     }
   }
-  const double seconds = seconds_since(begin);
+  const double seconds = seconds_now() - begin;
   const std::vector<SweepResult> too_large = take_too_large(results);
   if (results.empty()) {
     return Status(Code::out_of_memory,
@@ -811,6 +841,8 @@ Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console
                                   [](const SweepResult& result) { return result.ok(); });
   return proved ? Exit::ok : Exit::wrong;
 }
+
+}  // namespace
 
 Subcommand add_verify(Command tool) {
   auto owned = std::make_shared<VerifyArguments>();
@@ -831,7 +863,7 @@ Subcommand add_verify(Command tool) {
       "  rankine verify broadcast --roots all --ranks 1..33 --segments 1,2,3,7\n"
       "  rankine verify --algo ring --ranks 4096\n"
       "Exit codes: 0 proved, 1 a case failed, 2 usage.");
-  return {app, [owned](Console& console) { return verify_catalogue(*owned, console); }};
+  return {app, [owned](Console& console) { return run_verify(*owned, console); }};
 }
 
 }  // namespace rankine::tools

@@ -47,21 +47,6 @@
 
 namespace rankine::tools {
 
-// The question about a file with a function schedule(n), which must be right for every n.
-struct FunctionQuestion {
-  std::string file;
-  std::vector<int> ranks;
-  std::uint64_t bytes = 0;
-  Fabric network;  // in the form of network_of()
-  SimulateOptions options;
-  FunctionLimits limits;
-  bool json = false;  // one line for each number of ranks
-};
-
-// Prints the cost of each schedule and the reason of the first wrong one. Errors: errors of
-// ScheduleFunction (judge.h), of wired_for() and of judge().
-Result<Exit> check_function(const FunctionQuestion& question, Console& console);
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -414,8 +399,18 @@ void print_verdict(const std::vector<int>& proved, const std::vector<int>& wrong
       << violation_text(first->written, first->violation);
 }
 
-}  // namespace
+// The question about a file with a function schedule(n), which must be right for every n.
+struct FunctionQuestion {
+  std::string file;
+  std::vector<int> ranks;
+  std::uint64_t bytes = 0;
+  Fabric network;  // in the form of network_of()
+  SimulateOptions options;
+  FunctionLimits limits;
+  bool json = false;  // one line for each number of ranks
+};
 
+// Prints the cost of each schedule and the reason of the first wrong one.
 Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
   // A function may run for ever; an interrupt must remove its folder and its process.
   const InterruptGuard guard;
@@ -463,8 +458,6 @@ Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
   }
   return exit;
 }
-
-namespace {
 
 constexpr std::string_view kUsualRanks = "1..17";
 

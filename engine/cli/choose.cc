@@ -33,23 +33,21 @@
 #include "engine/network/predict.h"
 
 namespace rankine::tools {
+namespace {
 
-// The choice comes first, with a mark; algorithms that cannot run come last.
-Table table_of(const std::vector<Candidate>& candidates);
-// The source of c_real: "c_real measured among 4 ranks, table of 2026-11-22T16:04:04Z".
-std::string source_of(std::span<const MeasuredCReal> measured, const TuningTable& table);
-
-// The engine's choice for calls on this machine's threads that name no algorithm, and its reason.
-
-struct ThreadsQuestion {
-  Collective collective;
-  int ranks;
-  std::size_t bytes;
-  bool explain, json;
+struct ChooseArguments {
+  Collective collective = Collective::all_reduce;
+  int ranks = 8;
+  std::vector<int> dims;
+  std::size_t bytes = std::size_t{1} << 20;
+  NetworkArguments network;
+  const Menu* menu = find_menu("all");
+  std::optional<Sync> sync{};  // none: dataflow
+  bool c_real = false, explain = false, json = false, csv = false;
+  std::string c_real_of;  // text of --c-real-of
 };
 
-Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console);
-
+// The choice comes first, with a mark; algorithms that cannot run come last.
 Table table_of(const std::vector<Candidate>& candidates) {
   const bool weighed = std::any_of(candidates.begin(), candidates.end(),
                                    [](const Candidate& c) { return c.c_real.has_value(); });
@@ -76,12 +74,11 @@ Table table_of(const std::vector<Candidate>& candidates) {
   return table;
 }
 
+// The source of c_real: "c_real measured among 4 ranks, table of 2026-11-22T16:04:04Z".
 std::string source_of(std::span<const MeasuredCReal> measured, const TuningTable& table) {
   return fmt::format("c_real measured among {}, table of {}",
                      counted(measured.front().ranks, "rank"), table.made());
 }
-
-namespace {
 
 // The costs that decided, in the order of all costs.
 std::vector<CostField> deciding(const Choice& choice) {
@@ -106,16 +103,15 @@ std::string explain(const Choice& choice, const Costs& costs) {
 }
 
 // The model's times of the contenders, and the reason why they decided or not.
-std::string explain_c_real(const ThreadsQuestion& a, const Choice& choice,
+std::string explain_c_real(const ChooseArguments& a, const Choice& choice,
                            const TuningTable& table) {
   const std::string from = source_of(table.c_real_near(a.collective, a.ranks), table);
   return fmt::format("  {}; the default stays unless it is {} times the best of\n{}", from, kMargin,
                      to_text(table_of(choice.by_model), "  "));
 }
 
-}  // namespace
-
-Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
+// The engine's choice for calls on this machine's threads that name no algorithm, and its reason.
+Result<Exit> choose_on_threads(const ChooseArguments& a, Console& console) {
   const auto environment = read_environment();
   if (!environment.ok()) return environment.status();
   if (environment->network != nullptr) {
@@ -199,20 +195,6 @@ Result<Exit> choose_on_threads(const ThreadsQuestion& a, Console& console) {
   return Exit::ok;
 }
 
-namespace {
-
-struct ChooseArguments {
-  Collective collective = Collective::all_reduce;
-  int ranks = 8;
-  std::vector<int> dims;
-  std::size_t bytes = std::size_t{1} << 20;
-  NetworkArguments network;
-  const Menu* menu = find_menu("all");
-  std::optional<Sync> sync{};  // none: dataflow
-  bool c_real = false, explain = false, json = false, csv = false;
-  std::string c_real_of;  // text of --c-real-of
-};
-
 // Reads "double_tree=2,chain=1.5:2": the factor of the time of bytes, or of alphas and of bytes.
 Result<std::map<const Algorithm*, CReal>> read_c_real(std::string_view text,
                                                       Collective collective) {
@@ -291,9 +273,7 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
           "--csv lists the candidates on a modelled network; for threads of this machine use "
           "--json");
     }
-    if (a.menu->lines.empty()) {
-      return choose_on_threads({a.collective, a.ranks, a.bytes, a.explain, a.json}, console);
-    }
+    if (a.menu->lines.empty()) return choose_on_threads(a, console);
     return invalid_argument(
         fmt::format("--menu is '{}', which is for modelled networks: on threads of this machine "
                     "calls use this library's algorithms",

@@ -32,10 +32,13 @@
 #include "engine/cli/machine.h"
 #include "engine/cli/question.h"
 #include "engine/cli/text.h"
+#include "engine/cli/tool.h"
 #include "engine/network/fabric.h"
 #include "engine/run/machine.h"
 
 namespace rankine::tools {
+namespace {
+
 // Ranks that are processes: forked copies of this process. This process plays rank 0 and reports
 // the results.
 
@@ -63,20 +66,6 @@ class ProcessCopies {
   std::vector<pid_t> others_{};
 };
 
-// Flags of nccl-tests that set little or nothing here, because the requested behaviour is fixed or
-// does not exist among threads. Command lines for nccl-tests work unchanged: one warning names the
-// ineffective flags and their replacements. Names and numbers: nccl-tests 2.19, README.md.
-
-// -g goes to ranks_per_thread, flags without effect to PerfOptions::without_effect.
-void add_nccl_tests_flags(Command app, PerfOptions& options);
-
-// perf's arguments: nccl-tests' arguments and further ones.
-
-// `app` and `options` must live as long as the command.
-void add_perf_arguments(Command app, PerfOptions& options);
-
-namespace {
-
 // The first process reports for all; a copy dies with it (PR_SET_PDEATHSIG), because no process
 // would wait for the copy.
 void begin_copy(pid_t first) {
@@ -86,8 +75,6 @@ void begin_copy(pid_t first) {
   dup2(nowhere, STDOUT_FILENO);
   dup2(nowhere, STDERR_FILENO);
 }
-
-}  // namespace
 
 Result<ProcessCopies> ProcessCopies::make(int ranks) {
   ProcessCopies copies;
@@ -133,8 +120,9 @@ std::string ProcessCopies::name(int number) const {
   return fmt::format("tool.{}.{}", number_, number);
 }
 
-namespace {
-
+// Flags of nccl-tests that set little or nothing here, because the requested behaviour is fixed or
+// does not exist among threads. Command lines for nccl-tests work unchanged: one warning names the
+// ineffective flags and their replacements. Names and numbers: nccl-tests 2.19, README.md.
 struct SettledFlag {
   const char* flags;
   int most;                       // allowed numbers are 0 to `most`
@@ -164,8 +152,7 @@ const SettledFlag kSettled[] = {
 };
 // clang-format on
 
-}  // namespace
-
+// -g goes to ranks_per_thread, flags without effect to PerfOptions::without_effect.
 void add_nccl_tests_flags(Command app, PerfOptions& options) {
   add_argument(app, "-g,--ngpus", options.ranks_per_thread, Whole{1, Communicator::kMaxRanks}, "N",
                "GPUs per thread in nccl-tests; here -t times N ranks, a thread each; without -t, "
@@ -183,8 +170,6 @@ void add_nccl_tests_flags(Command app, PerfOptions& options) {
     app.add_option(one.flags, read, "N", one.help);
   }
 }
-
-namespace {
 
 // Reads "f32,bf16" or "all", names of one of the two enums. "all" leaves out unsupported pairs.
 template <class T, int kCount>
@@ -235,16 +220,6 @@ Result<std::size_t> read_step(std::string_view argument, std::string_view text) 
   return step;
 }
 
-Result<std::vector<int>> read_shares(std::string_view argument, std::string_view text) {
-  std::vector<int> shares;
-  for (const std::string_view part : split_list(text)) {
-    const auto share = parse_whole(argument, part, 0, 1'000'000);
-    if (!share.ok()) return share.status();
-    shares.push_back(*share);
-  }
-  return shares;
-}
-
 Result<double> read_time(std::string_view argument, std::string_view text) {
   const auto span = parse_span(argument, text);
   if (!span.ok()) return span.status();
@@ -271,11 +246,9 @@ Result<RankTime> read_rank_time(std::string_view argument, std::string_view text
   return static_cast<RankTime>(*value);
 }
 
-}  // namespace
-
 void add_perf_arguments(Command app, PerfOptions& o) {
   MeasureOptions& m = o.measure;
-  constexpr int kMany = 1'000'000'000;
+  constexpr int kBillion = 1'000'000'000;
   // Options added since the last heading stand below the next one.
   auto heading = [app, shown = app.options()](const char* name) mutable {
     shown = app.group_from(shown, name);
@@ -303,7 +276,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
   add_argument(app, "-d,--datatype", o.types,
                names<DataType, kDataTypes>(o.skip_unsupported, parse_data_type), "LIST",
                "f32 f64 f16 bf16 i8 u8 i32 u32 i64 u64 f8e4m3 f8e5m2 b8 c64 c128, or all");
-  add_argument(app, "--counts", o.counts, read_shares, "LIST",
+  add_argument(app, "--counts", o.counts, list_of(Whole{0, 1'000'000}), "LIST",
                "unequal blocks of the ranks, in shares such as 1,0,3 (equal)");
   add_argument(app, "--transport", o.transport, read_transport, "NAME",
                "auto, direct, mailbox or board (auto)");
@@ -332,11 +305,11 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "',sync=rounds' if rounds wait; times are the model's, and 'wall' is the real time");
   heading("What runs");
 
-  const Option batches = add_argument(app, "-n,--iters", m.batches, Whole{1, kMany}, "N",
+  const Option batches = add_argument(app, "-n,--iters", m.batches, Whole{1, kBillion}, "N",
                                       "batches (as many as fit into --time)");
-  const Option calls = add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kMany}, "N",
+  const Option calls = add_argument(app, "-m,--agg_iters", m.calls, Whole{1, kBillion}, "N",
                                     "calls per batch (as many as take 20 us)");
-  add_argument(app, "-w,--warmup_iters", m.warmups, Whole{0, kMany}, "N",
+  add_argument(app, "-w,--warmup_iters", m.warmups, Whole{0, kBillion}, "N",
                "warm-up calls, of which the first makes the plan; with 0 it is timed (5)");
   add_argument(app, "-c,--check", m.checks, Whole{0, 1000}, "N",
                "checked calls per row, each with other data; 0 for none (1)");
@@ -345,7 +318,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
                "rank (3)");
   add_argument(app, "-u,--unalign", m.unalign, Whole{0, 1 << 20}, "N",
                "begin buffers N elements behind a cache line's border (0)");
-  add_argument(app, "-N,--run_cycles", o.cycles, Whole{0, kMany}, "N",
+  add_argument(app, "-N,--run_cycles", o.cycles, Whole{0, kBillion}, "N",
                "measure all rows N times; 0: until Ctrl-C (1)");
   add_argument(app, "--time", o.seconds, read_time, "TIME",
                "for each measurement (150ms; on a network 10ms)")
@@ -372,7 +345,7 @@ void add_perf_arguments(Command app, PerfOptions& o) {
       "-m 1");
   add_argument(app, "-I,--per_iter_timing", o.stats, kSwitch, "0/1", "1: the same as --stats")
       .excludes(stats);
-  add_argument(app, "-K,--per_iter_skip", o.skip_batches, Whole{0, kMany}, "N",
+  add_argument(app, "-K,--per_iter_skip", o.skip_batches, Whole{0, kBillion}, "N",
                "leave the first batches out of these statistics; JSON has them all (0)");
   add_argument(app, "-S,--report_timestamps", o.timestamps, kSwitch, "0/1",
                "1: when each row was done, in local time");
@@ -405,8 +378,6 @@ void add_perf_arguments(Command app, PerfOptions& o) {
       "Exit codes: 0 good, 1 wrong data, 2 usage, 3 environment, 124 timeout.\n"
       "130 interrupted: measurements so far are printed, and JSON is marked as incomplete.");
 }
-
-namespace {
 
 // Applies -f and -g.
 Status take_nccl_tests_flags(PerfOptions& options) {
@@ -448,20 +419,46 @@ Status check_files(const PerfOptions& options, const PerfCases& cases) {
       {{"--json", json}, {"--plot", options.plot_file}, {"--iterations", options.iterations_file}});
 }
 
-// Checks that --stats has batches left.
-Status check_statistics(const PerfOptions& options) {
-  if (options.skip_batches == 0) return {};
-  if (!options.stats) {
+// Refuses options that exclude each other.
+Status check_options(const PerfOptions& options) {
+  const bool given = options.measure.batches > 0;
+  const int fewest = given ? options.measure.batches : MeasureOptions::kFewestBatches;
+  if (options.skip_batches > 0 && !options.stats) {
     return invalid_argument(fmt::format(
         "--per_iter_skip is {}; it leaves batches out of --stats (-I 1), which is not asked for",
         options.skip_batches));
   }
-  const bool given = options.measure.batches > 0;
-  const int fewest = given ? options.measure.batches : MeasureOptions::kFewestBatches;
-  if (options.skip_batches < fewest) return {};
-  return invalid_argument(fmt::format("--per_iter_skip is {}; allowed are 0 to {}{}",
-                                      options.skip_batches, fewest - 1,
-                                      given ? ", below --iters" : "; more with --iters"));
+  if (options.skip_batches > 0 && options.skip_batches >= fewest) {
+    return invalid_argument(fmt::format("--per_iter_skip is {}; allowed are 0 to {}{}",
+                                        options.skip_batches, fewest - 1,
+                                        given ? ", below --iters" : "; more with --iters"));
+  }
+  if (!options.processes && options.shared_payloads) {
+    return invalid_argument("--shared-payloads needs processes; add --processes");
+  }
+  const bool on_network = !options.networks.empty();
+  if (options.processes && on_network && options.shared_payloads) {
+    return invalid_argument("--shared-payloads has no effect on a network; leave it out");
+  }
+  if (options.processes && options.probe) {
+    return invalid_argument("--probe is between threads; leave out --processes");
+  }
+  if (options.ports > 0 && on_network) {
+    return invalid_argument(fmt::format(
+        "--ports is {}, and networks have their own ports; leave out --network", options.ports));
+  }
+  const Transport transport = options.transport.value_or(Transport::mailbox);
+  if (options.ports > 0 && transport != Transport::mailbox) {
+    return invalid_argument(
+        fmt::format("--ports is {}, --transport is {}; only the mailbox transport has ports",
+                    options.ports, name_of(transport)));
+  }
+  if (options.measure.skew > 0 && on_network) {  // a real delay
+    return invalid_argument(
+        fmt::format("--skew is {}, and calls on networks take model time; leave out --network",
+                    format_seconds(options.measure.skew)));
+  }
+  return {};
 }
 
 // Refuses options that exclude quantised sums.
@@ -492,43 +489,6 @@ Status check_quantise(const PerfOptions& options) {
   return {};
 }
 
-// Refuses options that exclude a budget of ports.
-Status check_ports(const PerfOptions& options) {
-  if (options.ports == 0) return {};
-  if (!options.networks.empty()) {
-    return invalid_argument(fmt::format(
-        "--ports is {}, and networks have their own ports; leave out --network", options.ports));
-  }
-  const Transport transport = options.transport.value_or(Transport::mailbox);
-  if (transport == Transport::mailbox) return {};
-  return invalid_argument(
-      fmt::format("--ports is {}, --transport is {}; only the mailbox transport has ports",
-                  options.ports, name_of(transport)));
-}
-
-// Refuses a real delay of calls on networks, which take model time.
-Status check_skew(const PerfOptions& options) {
-  if (options.measure.skew <= 0 || options.networks.empty()) return {};
-  return invalid_argument(
-      fmt::format("--skew is {}, and calls on networks take model time; leave out --network",
-                  format_seconds(options.measure.skew)));
-}
-
-// Refuses options that exclude ranks as processes.
-Status check_processes(const PerfOptions& options) {
-  if (!options.processes && options.shared_payloads) {
-    return invalid_argument("--shared-payloads needs processes; add --processes");
-  }
-  if (!options.processes) return {};
-  if (!options.networks.empty() && options.shared_payloads) {
-    return invalid_argument("--shared-payloads has no effect on a network; leave it out");
-  }
-  if (options.probe) {
-    return invalid_argument("--probe is between threads; leave out --processes");
-  }
-  return {};
-}
-
 // "12 of 60: 4 KiB, 20 s left"; without a total and an end if `rows` is 0.
 std::string progress_text(std::size_t done, std::size_t rows, std::size_t bytes, double seconds) {
   if (rows == 0) return fmt::format("row {}: {}", done + 1, format_size(bytes));
@@ -536,9 +496,8 @@ std::string progress_text(std::size_t done, std::size_t rows, std::size_t bytes,
                      time_left(done, rows, seconds));
 }
 
-}  // namespace
-
-Result<Exit> perf(const PerfOptions& asked, Console& console) {
+// Returns Exit::wrong if an element was wrong or the average stayed below min_busbw.
+Result<Exit> run_perf(const PerfOptions& asked, Console& console) {
   const MachineReport machine = read_machine();
   PerfOptions options = asked;
   if (!options.networks.empty()) options.measure.seconds = PerfOptions::kSecondsOnNetwork;
@@ -554,10 +513,7 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   if (!all.ok()) return all.status();
   Status files = check_files(options, all->front());
   if (!files.ok()) return files;
-  if (Status status = check_statistics(options); !status.ok()) return status;
-  if (Status status = check_processes(options); !status.ok()) return status;
-  if (Status status = check_ports(options); !status.ok()) return status;
-  if (Status status = check_skew(options); !status.ok()) return status;
+  if (Status status = check_options(options); !status.ok()) return status;
   options.measure.each_rank = options.stats || !options.iterations_file.empty();
   const bool json_to_out = options.json_file == "-";
   const bool json_to_file = !options.json_file.empty() && !json_to_out;
@@ -682,12 +638,14 @@ Result<Exit> perf(const PerfOptions& asked, Console& console) {
   return Exit::ok;
 }
 
+}  // namespace
+
 Subcommand add_perf(Command tool) {
   auto options = std::make_shared<PerfOptions>();
   const Command app = tool.add_subcommand(
       "perf", "measure a collective on pinned threads and check its results, as nccl-tests");
   add_perf_arguments(app, *options);
-  return {app, [options](Console& console) { return perf(*options, console); }};
+  return {app, [options](Console& console) { return run_perf(*options, console); }};
 }
 
 }  // namespace rankine::tools

@@ -283,11 +283,4 @@ struct Comparison {
 // Errors: different collectives or ranks, and no common row.
 Result<Comparison> compare_files(const PerfFile& a, const PerfFile& b);
 
-// rankine perf: real collectives on pinned threads, measured and checked, in nccl-tests' shape.
-
-Subcommand add_perf(Command tool);
-
-// Returns Exit::wrong if an element was wrong or the average stayed below min_busbw.
-Result<Exit> perf(const PerfOptions& options, Console& console);
-
 }  // namespace rankine::tools

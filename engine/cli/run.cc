@@ -32,9 +32,9 @@
 #include "engine/network/fabric.h"
 #include "engine/network/network_clock.h"
 #include "engine/network/wall.h"
-#include "numa/topology.h"
 
 namespace rankine::tools {
+namespace {
 
 struct RunArguments {
   QuestionArguments question;
@@ -67,12 +67,6 @@ struct RunOutcome {
   double seconds_of(Ticks ticks) const { return nearest_double(ticks, predicted.ticks_per_second); }
 };
 
-void print(const RunArguments& a, const RunOutcome& o, Console& console);
-Table rounds_of(const RunArguments& a, const RunOutcome& o);  // when each round ends
-nlohmann::ordered_json to_json(const RunArguments& a, const RunOutcome& o);
-
-namespace {
-
 // How late the ranks' sleeps end, in seconds, if all of them sleep at once.
 Result<std::vector<double>> wake_ups(Team& team) {
   constexpr int kSleeps = 12;
@@ -90,10 +84,8 @@ Result<std::vector<double>> wake_ups(Team& team) {
   return seconds;
 }
 
-double median_of(const RunOutcome& outcome) { return median(outcome.seconds); }
-
 double ratio_of(const RunOutcome& outcome) {
-  return outcome.asked() > 0 ? median_of(outcome) / outcome.asked() : 1;
+  return outcome.asked() > 0 ? median(outcome.seconds) / outcome.asked() : 1;
 }
 
 // Seconds from the start to the end of round k, the median over the runs; 0: no rank waited.
@@ -124,8 +116,7 @@ LatenessOverRuns over_runs(const std::vector<Lateness>& runs) {
 // "-" for a round that took no time.
 std::string waited(double seconds) { return seconds > 0 ? format_duration(seconds) : "-"; }
 
-}  // namespace
-
+// When each round ends.
 Table rounds_of(const RunArguments& a, const RunOutcome& o) {
   const bool wall = a.clock == ClockMode::wall, exact = a.clock == ClockMode::virtual_time;
   Table table("round", as::model_time("predicted"), as::model_time("asked").when(wall),
@@ -143,7 +134,7 @@ Table rounds_of(const RunArguments& a, const RunOutcome& o) {
   return table;
 }
 
-nlohmann::ordered_json to_json(const RunArguments& a, const RunOutcome& o) {
+Json to_json(const RunArguments& a, const RunOutcome& o) {
   const Statistics seconds = summarise(o.seconds);
   Json out = {{"collective", name_of(o.question.algorithm->collective)},
               {"algorithm", o.question.algorithm->name},
@@ -240,8 +231,6 @@ void print(const RunArguments& a, const RunOutcome& o, Console& console) {
                              o.wrong == 0 ? "every element right on every rank"
                                           : fmt::format("{} WRONG", counted(o.wrong, "element")));
 }
-
-namespace {
 
 constexpr int kUsualRuns = 10;
 constexpr DataType kRunType = DataType::f32;

@@ -34,29 +34,6 @@
 
 namespace rankine::tools {
 
-// Prints the answers of one question, by at least one algorithm. The fastest comes first; equals
-// keep the catalogue's order. As CSV: the table, or with `rounds` each round's end.
-void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console);
-
-// The time in flight of each message of an answer, with its ports and links: for trace viewers and
-// as a picture.
-
-// Both require an answer with a trace (SimulateOptions::trace). Errors: a fidelity other than eq1,
-// which has no such times; more than kMostTraced messages, and for the picture more than
-// kMostGanttRows ports.
-inline constexpr std::size_t kMostTraced = std::size_t{1} << 20;
-inline constexpr int kMostGanttRows = 512;
-
-// Trace Event Format, the input of Perfetto and Chrome's tracing: a process per rank, and in it a
-// track per port and direction; times in microseconds. Arguments of a message: round, transfer,
-// from, to, bytes, hops, its links (numbers of shared links in Routes), and `between` for a message
-// between groups.
-Result<std::string> trace_json(const Answer& answer);
-
-// A Gantt chart: a row per send port, a colour per round, and the receiver's number in the bar if
-// it fits.
-Result<std::string> trace_svg(const Answer& answer);
-
 std::size_t answer_batch(std::istream& in, std::ostream& out) {
   constexpr std::size_t kAtOnce = 1024;
   LineReader reader(in, kMostJsonBytes);
@@ -230,11 +207,12 @@ std::string json_of(const Scaling& scaling) {
 
 std::string svg_of(const Scaling& scaling, const std::string& title) {
   constexpr double kMicroseconds = 1e6;
-  Plot plot{.title = title, .y_label = "microseconds"};
-  plot.log_y = true;
-  plot.baseline = {};
-  plot.x_label = "ranks";
-  plot.log_x = true;
+  Plot plot{.title = title,
+            .y_label = "microseconds",
+            .log_y = true,
+            .baseline = {},
+            .x_label = "ranks",
+            .log_x = true};
   for (const ScalingCurve& curve : scaling.curves) {
     PlotCurve& drawn = plot.curves.emplace_back();
     drawn.name = curve.algorithm;
@@ -249,6 +227,12 @@ std::string svg_of(const Scaling& scaling, const std::string& title) {
 }
 
 namespace {
+
+// The time in flight of each message of an answer, with its ports and links: for trace viewers and
+// as a picture. Both require an answer with a trace (SimulateOptions::trace). Errors: a fidelity
+// other than eq1, which has no such times; too many messages or, for the picture, ports.
+constexpr std::size_t kMostTraced = std::size_t{1} << 20;
+constexpr int kMostGanttRows = 512;
 
 Status check(const Answer& answer) {
   if (answer.carried) {
@@ -294,8 +278,10 @@ Json arguments_of(const Answer& answer, const Routes& routes, const TracedMessag
   return out;
 }
 
-}  // namespace
-
+// Trace Event Format, the input of Perfetto and Chrome's tracing: a process per rank, and in it a
+// track per port and direction; times in microseconds. Arguments of a message: round, transfer,
+// from, to, bytes, hops, its links (numbers of shared links in Routes), and `between` for a message
+// between groups.
 Result<std::string> trace_json(const Answer& answer) {
   if (Status status = check(answer); !status.ok()) return status;
   const Fabric& fabric = answer.question.fabric;
@@ -331,6 +317,8 @@ Result<std::string> trace_json(const Answer& answer) {
   return out.dump() + "\n";
 }
 
+// A Gantt chart: a row per send port, a colour per round, and the receiver's number in the bar if
+// it fits.
 Result<std::string> trace_svg(const Answer& answer) {
   if (Status status = check(answer); !status.ok()) return status;
   const int ports = ports_used(answer.result), rows = answer.params.ranks * ports;
@@ -376,8 +364,6 @@ Result<std::string> trace_svg(const Answer& answer) {
   return svg_picture(kWide, bottom + 28, kFont, body);
 }
 
-namespace {
-
 // Prints the ports that each algorithm needs, unless it needs only one. Among several algorithms
 // only those are printed that need more ports than the network has.
 void print_port_budgets(const std::vector<Answer>& answers, Console& console) {
@@ -411,8 +397,8 @@ Table rounds_of(const std::vector<Answer>& answers, bool shared) {
   return table;
 }
 
-}  // namespace
-
+// Prints the answers of one question, by at least one algorithm. The fastest comes first; equals
+// keep the catalogue's order. As CSV: the table, or with `rounds` each round's end.
 void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console) {
   std::stable_sort(answers.begin(), answers.end(),
                    [](const Answer& a, const Answer& b) { return a.seconds() < b.seconds(); });
@@ -477,8 +463,6 @@ void print(std::vector<Answer> answers, bool rounds, bool csv, Console& console)
     console.out << "\n" << a.question.algorithm->name << "\n" << to_text(rounds_of({a}, shared));
   }
 }
-
-namespace {
 
 struct SimulateArguments {
   QuestionArguments question;

@@ -30,10 +30,7 @@
 #include "engine/base/files.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
-#include "engine/cli/machine.h"
-#include "engine/cli/perf.h"
 #include "engine/cli/text.h"
-#include "engine/cli/tune.h"
 
 namespace rankine::tools {
 

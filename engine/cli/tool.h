@@ -9,74 +9,25 @@
 #include <string_view>
 #include <vector>
 
-#include "algorithms/schedule/collective.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
-#include "engine/cli/formats/formats.h"
-#include "engine/run/policy.h"
 #include "numa/topology.h"
 
 namespace rankine::tools {
 
-// `rankine list` prints the catalogue as a table or as JSON.
-
-struct ListOptions {
-  std::optional<Collective> collective;  // restricts the list
-  int ranks = 0;                         // N for evaluating the formulas; 0: formulas are printed
-  int segments = 1;
-  bool json = false;
-  bool brief = false;  // one line per algorithm
-};
-
+// The subcommands.
+Subcommand add_choose(Command tool);
+Subcommand add_compare(Command tool);
 Subcommand add_list(Command tool);
-
-Result<Exit> list(const ListOptions& options, Console& console);
-
-// `rankine show` draws an algorithm round by round.
-
-struct ShowOptions {
-  AlgorithmArguments algorithm{.begin = {.ranks = 4}, .most_ranks = 128};  // more ranks make rows
-                                                                           // too wide
-  std::optional<int> round;                                                // restricts the drawing
-  std::optional<int> ports;  // the network's ports, for a comparison; none: no network
-  bool transfers_only = false;
-  std::string colour = "auto", lines = "auto";
-  int width = 0;  // 0: the terminal's width
-  bool json = false;
-  const ScheduleFormat* format = nullptr;  // the schedule in this format, in place of the drawing
-  bool lower = false;    // with `format`: messages in place of switches' transfers
-  bool all = false;      // all rounds and lines without a limit
-  std::string svg_file;  // a picture, in place of the text
-  // The plan that ranks execute, in place of the schedule: its ops, of one rank or of all.
-  bool plan = false;
-  std::optional<int> rank;
-  std::optional<std::size_t> bytes;    // of the vector, for plans and GOAL; none: 64 KiB
-  std::optional<Transport> transport;  // none: the engine's choice
-};
-
+Subcommand add_network(Command tool);
+Subcommand add_perf(Command tool);
+Subcommand add_run(Command tool);
 Subcommand add_show(Command tool);
-
-Result<Exit> show(const ShowOptions& options, Console& console);
-
-// `rankine verify` proves the catalogue symbolically and compares it with the counts that its lines
-// state.
-
-struct VerifyArguments {
-  // Empty --algo: all. Numbers are lists of values to try, if algorithms take them; missing values
-  // come from the sweep.
-  AlgorithmArguments algorithm;
-  std::optional<int> all_roots_up_to;  // default: the sweep's value
-  int threads = 0;                     // 0: all cores
-  bool json = false, csv = false;
-
-  static constexpr int kDefaultRanksTo = 130;
-  static constexpr int kMostRanks = 1 << 20;  // equals the limit of algorithms
-};
-
+Subcommand add_simulate(Command tool);
+Subcommand add_top(Command tool);
+Subcommand add_topo(Command tool);
+Subcommand add_tune(Command tool);
 Subcommand add_verify(Command tool);
-
-// Returns Exit::wrong if a case failed. Errors: unknown algorithms, no case to prove.
-Result<Exit> verify_catalogue(const VerifyArguments& arguments, Console& console);
 
 // `rankine topo` shows the machine, and the place of every rank and its memory.
 
@@ -89,36 +40,8 @@ struct TopoOptions {
   bool json = false;
 };
 
-Subcommand add_topo(Command tool);
-
 // On the real machine this makes a team, so that refusals are found by trying.
 Result<Exit> topo(const TopoOptions& options, Console& console);
-
-// `rankine choose` names the best algorithm for a modelled network and tells why the others lose.
-
-Subcommand add_choose(Command tool);
-
-// `rankine compare` compares two reports of perf.
-
-Subcommand add_compare(Command tool);
-
-// `rankine network` reads presets and files, checks them and writes them as files.
-
-Subcommand add_network(Command tool);
-
-// `rankine simulate` computes exact times of algorithms on a modelled network: for one question
-// from the command line, or many as lines of JSON.
-
-Subcommand add_simulate(Command tool);
-
-// `rankine top` shows the times of a running program by call site.
-
-Subcommand add_top(Command tool);
-
-// `rankine run` plays a collective with real data on pinned threads under a modelled clock, and
-// prints the prediction beside the measurement.
-
-Subcommand add_run(Command tool);
 
 // `rankine check` judges a learner's schedule, a function that makes schedules, the order of a
 // pipeline's work, or a formula for a task's question.

@@ -2,6 +2,7 @@
 // (engine/api/processes/call_sites.h) and shows them as a table, JSON, metrics or a trace.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <array>
@@ -288,12 +289,6 @@ std::string trace_of(const FoundCallSites& found) {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string numbers(const std::vector<std::int32_t>& all) {
-  std::string text;
-  for (const std::int32_t one : all) text += (text.empty() ? "" : ", ") + std::to_string(one);
-  return text;
-}
-
 // The error of a target without records.
 Status nothing_at(const TopArguments& a, const FoundCallSites& found) {
   const std::string remedy =
@@ -303,7 +298,7 @@ Status nothing_at(const TopArguments& a, const FoundCallSites& found) {
     return invalid_argument(
         fmt::format("target is '{}'; this communicator of process {} records "
                     "no times; {}",
-                    legible(a.target), numbers(found.without_times), remedy));
+                    legible(a.target), fmt::join(found.without_times, ", "), remedy));
   }
   std::string names;
   for (const std::string& name : found.names) names += (names.empty() ? "" : ", ") + legible(name);

@@ -23,6 +23,7 @@
 #include "engine/cli/question.h"
 #include "engine/cli/table.h"
 #include "engine/cli/text.h"
+#include "engine/cli/tool.h"
 #include "engine/network/fabric.h"
 #include "engine/network/predict.h"
 
@@ -491,8 +492,19 @@ nlohmann::ordered_json to_json(const TuneFindings& findings, const MachineReport
 
 namespace {
 
-constexpr int kMostRounds =
-    12;  // in each phase, choosing and judging; more rounds would waste time
+struct TuneArguments {
+  std::vector<int> ranks;               // empty: 2 to the usable cores
+  std::vector<Collective> collectives;  // empty: all that have several algorithms
+  std::size_t min_bytes = 8, max_bytes = std::size_t{64} << 20;
+  int step_factor = 4;
+  std::chrono::milliseconds budget{60'000};
+  int rounds = 0;      // in each phase, choosing and judging; 0: as many as the budget allows
+  bool check = false;  // measure the regret of the existing table, and write nothing
+  bool sizes = false;  // a line per size
+  bool json = false;
+};
+
+constexpr int kMostRounds = 12;  // in each phase; more rounds would waste time
 
 TunePlan plan_of(const TuneArguments& a, const MachineReport& machine) {
   TunePlan plan{.ranks = a.ranks,
@@ -552,16 +564,6 @@ TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model, 
   return {here, utc_now(), model, std::move(rows), costs, std::move(c_real)};
 }
 
-Result<std::vector<Collective>> read_collectives(std::string_view argument, std::string_view text) {
-  std::vector<Collective> out;
-  for (const std::string_view part : split_list(text)) {
-    const auto one = read_collective(argument, part);
-    if (!one.ok()) return one.status();
-    out.push_back(*one);
-  }
-  return out;
-}
-
 // Searches the costs with each number of ranks, as far as they can be tried with it.
 Status search_all_costs(const TuneArguments& a, TunePlan& plan, Clock::time_point begin,
                         Progress& progress, TuneFindings& found) {
@@ -600,9 +602,7 @@ Status check_contested(const TunePlan& plan) {
       names, fmt::join(plan.ranks, ", ")));
 }
 
-}  // namespace
-
-Result<Exit> tune(const TuneArguments& a, Console& console) {
+Result<Exit> run_tune(const TuneArguments& a, Console& console) {
   if (a.min_bytes == 0 || a.min_bytes > a.max_bytes) {
     return invalid_argument(
         fmt::format("--minbytes is {}; allowed are sizes from 1 up to "
@@ -635,14 +635,14 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   if (Status status = check_contested(plan); !status.ok()) return status;
   const InterruptGuard guard;
 
+  const double budget = std::chrono::duration<double>(a.budget).count();
   Progress progress(console);
   TuneFindings found{.file = file.path};
   const auto begin = Clock::now();
   if (!a.check) {
     progress.show("measuring hops and additions");
     constexpr double kShare = 0.05, kMost = 3;  // of the budget; seconds
-    auto measured =
-        measure_costs(std::min(kMost, kShare * std::chrono::duration<double>(a.budget).count()));
+    auto measured = measure_costs(std::min(kMost, kShare * budget));
     if (!measured.ok() && interruption() == 0) return measured.status();
     if (measured.ok()) {
       found.points = std::move(*measured);
@@ -668,12 +668,11 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   std::size_t whole = 0;
   for (std::size_t i = 0; i < plan.ranks.size() && interruption() == 0; ++i) {
     const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
-    const double left = std::chrono::duration<double>(a.budget).count() - spent;
     std::optional<CRealTrials> trials;
     if (fabric) trials.emplace(*fabric, plan.costs);
     Status status = reach_verdicts(plan, plan.ranks[i], a.check ? &*before : nullptr,
-                                   left / static_cast<double>(plan.ranks.size() - i), progress,
-                                   found.verdicts, trials ? &*trials : nullptr);
+                                   (budget - spent) / static_cast<double>(plan.ranks.size() - i),
+                                   progress, found.verdicts, trials ? &*trials : nullptr);
     if (!status.ok()) return status;
     if (interruption() != 0) break;
     whole = found.verdicts.size();
@@ -687,7 +686,7 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   if (found.verdicts.empty() && !interrupted) {
     return invalid_argument(
         fmt::format("--budget is {}, which is too short for a single contest; increase it",
-                    format_duration(std::chrono::duration<double>(a.budget).count())));
+                    format_duration(budget)));
   }
   found.written = !a.check && whole > 0;
   found.complete = !interrupted;
@@ -712,6 +711,8 @@ Result<Exit> tune(const TuneArguments& a, Console& console) {
   return exit_of_interruption();
 }
 
+}  // namespace
+
 Subcommand add_tune(Command tool) {
   auto owned = std::make_shared<TuneArguments>();
   TuneArguments& a = *owned;
@@ -723,7 +724,7 @@ Subcommand add_tune(Command tool) {
         return parse_whole_list(argument, text, 2, Communicator::kMaxRanks);
       },
       "LIST", "N: 2, 2,4,8 or 2..16; also more than cores (2 to the usable cores)");
-  add_argument(app, "--collectives", a.collectives, read_collectives, "LIST",
+  add_argument(app, "--collectives", a.collectives, list_of(read_collective), "LIST",
                "only these (all that have several algorithms)");
   add_argument(app, "-b,--minbytes", a.min_bytes, parse_size, "SIZE", "smallest size (8)");
   add_argument(app, "-e,--maxbytes", a.max_bytes, parse_size, "SIZE", "largest size (64M)");
@@ -744,7 +745,7 @@ Subcommand add_tune(Command tool) {
       "The table is $XDG_CACHE_HOME/rankine/tuning.json or ~/.cache/rankine/tuning.json; "
       "RANKINE_TUNING=FILE names another one, RANKINE_TUNING=off none. Calls without a named "
       "algorithm use it, on the hardware on which it was made.");
-  return {app, [owned](Console& console) { return tune(*owned, console); }};
+  return {app, [owned](Console& console) { return run_tune(*owned, console); }};
 }
 
 }  // namespace rankine::tools

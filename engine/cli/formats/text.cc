@@ -24,6 +24,14 @@ Status out_of_range(std::string_view what, int value, int lowest, int highest) {
       fmt::format("{} is {}; allowed are {} to {}", what, value, lowest, highest));
 }
 
+// The head's numbers by the names that both forms have for them.
+std::array<std::pair<const char*, std::optional<int>*>, 4> numbers_of(ScheduleHead& head) {
+  return {{{"root", &head.root},
+           {"peer", &head.peer},
+           {"blocks", &head.blocks},
+           {"planes", &head.planes}}};
+}
+
 }  // namespace
 
 Result<WrittenSchedule> begin_schedule(const ScheduleHead& head) {
@@ -189,12 +197,7 @@ Result<ScheduleHead> read_head(const Json& object) {
       whole("ranks", object.contains("ranks") ? object["ranks"] : none, 1, kMostWrittenRanks);
   if (!ranks.ok()) return ranks.status();
   head.ranks = *ranks;
-  const std::array<std::pair<const char*, std::optional<int>*>, 4> numbers = {
-      {{"root", &head.root},
-       {"peer", &head.peer},
-       {"blocks", &head.blocks},
-       {"planes", &head.planes}}};
-  for (const auto& [member, into] : numbers) {
+  for (const auto& [member, into] : numbers_of(head)) {
     auto value = optional_whole(object, member, kMostWrittenBlocks);
     if (!value.ok()) return value.status();
     *into = *value;
@@ -352,14 +355,9 @@ class Reader {
     const auto ranks = parse_whole("the number of ranks", words[1], 1, kMostWrittenRanks);
     if (!ranks.ok()) return ranks.status();
     head.ranks = *ranks;
-    const std::array<std::pair<std::string_view, std::optional<int>*>, 4> numbers = {
-        {{"root", &head.root},
-         {"peer", &head.peer},
-         {"blocks", &head.blocks},
-         {"planes", &head.planes}}};
     for (std::size_t i = 2; i < words.size(); ++i) {
       std::optional<int>* into = nullptr;
-      for (const auto& [name, number] : numbers) {
+      for (const auto& [name, number] : numbers_of(head)) {
         if (words[i] == name) into = number;
       }
       if (words[i] == "other_bits") {
@@ -525,32 +523,29 @@ bool is_goal(std::string_view text) {
   return begins_with(text, "num_ranks");
 }
 
+// ScheduleFormat::write of formats without sizes.
+template <auto kWrite>
+Result<std::string> without_bytes(const Schedule& schedule, const CollectiveSpec& goal,
+                                  std::uint64_t) {
+  return kWrite(schedule, goal);
+}
+
 constexpr ScheduleFormat kFormats[] = {
     {"msccl", ".xml", [](std::string_view text) { return begins_with(text, '<'); }, read_msccl,
-     [](const Schedule& s, const CollectiveSpec& goal, std::uint64_t) {
-       return msccl_text(s, goal);
-     }},
+     without_bytes<msccl_text>},
     {"mscclpp", ".json",
      [](std::string_view text) {
        return begins_with(text, '{') && text.find("\"gpus\"") != text.npos;
      },
-     read_mscclpp,
-     [](const Schedule& s, const CollectiveSpec& goal, std::uint64_t) {
-       return mscclpp_text(s, goal);
-     }},
+     read_mscclpp, without_bytes<mscclpp_text>},
     {"goal", ".goal", is_goal, read_goal,
      [](const Schedule& s, const CollectiveSpec& goal, std::uint64_t bytes) {
        return goal_text(s, goal, bytes);
      }},
     {"json", ".json", [](std::string_view text) { return begins_with(text, '{'); },
-     read_schedule_json,
-     [](const Schedule& s, const CollectiveSpec& goal, std::uint64_t) -> Result<std::string> {
-       return schedule_json(s, goal);
-     }},
+     read_schedule_json, without_bytes<schedule_json>},
     {"text", ".txt", [](std::string_view) { return true; }, read_schedule_text,
-     [](const Schedule& s, const CollectiveSpec& goal, std::uint64_t) -> Result<std::string> {
-       return schedule_text(s, goal);
-     }}};
+     without_bytes<schedule_text>}};
 
 }  // namespace
 
