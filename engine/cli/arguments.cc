@@ -62,10 +62,6 @@ Option Option::required() const {
   option_->required();
   return *this;
 }
-Option Option::group(const std::string& heading) const {
-  option_->group(heading);
-  return *this;
-}
 Option Option::excludes(Option other) const {
   option_->excludes(other.option_);
   return *this;
@@ -597,9 +593,8 @@ Result<Exit> run_network(const NetworkCommandArguments& a, Console& console) {
   auto fabric = find_network("network", a.network);
   if (fabric.ok() && a.ranks > 0) fabric = wired_for(*fabric, a.ranks, a.dims);
   if (!fabric.ok()) return fabric.status();
-  const auto text = write_network(*fabric);
-  if (!text.ok()) return text.status();
-  console.out << *text;
+  const auto text = write_network(*fabric).value();
+  console.out << text;
   return Exit::ok;
 }
 

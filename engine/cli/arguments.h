@@ -43,7 +43,6 @@ class Option {
  public:
   explicit Option(CLI::Option& option) : option_(&option) {}
   Option required() const;
-  Option group(const std::string& heading) const;  // heading in the help
   Option excludes(Option other) const;
 
  private:
@@ -75,7 +74,8 @@ class Command {
   CLI::App* app_;
 };
 
-// A subcommand with its action; `run` owns its options and is called after parsing.
+// A subcommand with its action; `run` owns its options and is called after parsing. It returns an
+// error, or throws it as an Error (status.h).
 struct Subcommand {
   Command command;
   std::function<Result<Exit>(Console&)> run;
@@ -188,8 +188,6 @@ Result<PlacementPolicy> read_placement(std::string_view argument, std::string_vi
 // "auto" is nullopt.
 Result<std::optional<WaitPolicy>> read_wait(std::string_view argument, std::string_view text);
 
-// Options of subcommands that name algorithms and their parameters.
-
 // Texts of the help that differ between subcommands.
 struct AlgorithmHelp {
   std::string collective = "collective";
@@ -203,18 +201,14 @@ struct AlgorithmHelp {
 Option add_algorithm_arguments(Command app, AlgorithmArguments& arguments,
                                const AlgorithmHelp& help = {});
 
-// --menu restricts algorithms to those that a library ships.
-
-// `menu` must hold the default.
+// Adds --menu: only algorithms that a library ships. `menu` must hold the default.
 void add_menu(Command app, const Menu*& menu);
 
 // Returns the algorithms of `entries` that are on the menu. Error: none of them is.
 Result<std::vector<const Algorithm*>> on_menu(const Menu& menu, Collective collective,
                                               std::vector<const Algorithm*> entries);
 
-// Options of subcommands that model a network: a preset or file, then options that override its
-// members.
-
+// A preset or file, then options that override its members.
 struct NetworkArguments {
   std::string network;  // a preset's name or a file's; empty: plain_regime()
   std::optional<Rational> alpha, beta, alpha_switch, between_alpha, between_beta;
@@ -242,8 +236,6 @@ Result<Sync> read_sync(std::string_view argument, std::string_view text);
 
 // The help of "preset or file": the presets, one per line, with their sources.
 std::string describe_presets();
-
-// Options that describe questions, shared by simulate, cost and run.
 
 struct QuestionArguments {
   AlgorithmArguments algorithm;

@@ -415,9 +415,8 @@ Result<Exit> show_plan(const ShowOptions& options, const Algorithm& entry, const
     return invalid_argument(
         fmt::format("--rank is {}; allowed are 0 to {}", *options.rank, params.ranks - 1));
   }
-  const auto made = plan_of(options, entry, params);
-  if (!made.ok()) return made.status();
-  const Plan& plan = (*made)->plan;
+  const auto made = plan_of(options, entry, params).value();
+  const Plan& plan = made->plan;
   Json json = {{"collective", name_of(entry.collective)},
                {"algorithm", entry.name},
                {"ranks", params.ranks}};
@@ -458,13 +457,12 @@ Result<const ScheduleFormat*> read_format(std::string_view argument, std::string
 }
 
 Result<Exit> run_show(const ShowOptions& options, Console& console) {
-  if (Status status = check_form(options); !status.ok()) return status;
+  check_form(options).throw_if_error();
   std::vector<std::string> notes;
-  const auto asked = asked_algorithms(options.algorithm, notes);
-  if (!asked.ok()) return asked.status();
-  if (asked->size() > 1 || !notes.empty()) return one_algorithm_only(options.algorithm);
-  const Algorithm& entry = *asked->front().algorithm;
-  Params params = asked->front().params;
+  const auto asked = asked_algorithms(options.algorithm, notes).value();
+  if (asked.size() > 1 || !notes.empty()) return one_algorithm_only(options.algorithm);
+  const Algorithm& entry = *asked.front().algorithm;
+  Params params = asked.front().params;
   if (params.segments == 0 && entry.takes("segments")) {
     return invalid_argument(
         "--segments is 'auto', which goes by size and network, and a drawing has neither; allowed "
@@ -530,8 +528,7 @@ Result<Exit> run_show(const ShowOptions& options, Console& console) {
     const int most = options.all ? schedule.rounds : std::min(schedule.rounds, kMostSvgRounds);
     const std::string svg =
         schedule_svg(title, schedule, goal, options.round.value_or(0), options.round ? 1 : most);
-    Status status = write_picture("--svg", options.svg_file, svg);
-    if (!status.ok()) return status;
+    write_picture("--svg", options.svg_file, svg).throw_if_error();
     if (!options.round && most < schedule.rounds) {
       console.err << fmt::format(
           "rankine show: --svg has the first {} of {} rounds; --all draws all\n", most,
@@ -636,22 +633,20 @@ struct Sweeps {
   std::vector<int> ranks;
   std::vector<SweepOptions> sweeps;
 };
-Result<Sweeps> sweeps_of(const VerifyArguments& arguments) {
+Sweeps sweeps_of(const VerifyArguments& arguments) {
   const AlgorithmArguments& a = arguments.algorithm;
   const auto lines =
-      read_algorithms("--algo", a.algorithms.empty() ? "all" : a.algorithms, a.collective);
-  if (!lines.ok()) return lines.status();
+      read_algorithms("--algo", a.algorithms.empty() ? "all" : a.algorithms, a.collective).value();
   SweepOptions options;
   options.collective = a.collective;
   options.threads = arguments.threads;
   if (arguments.all_roots_up_to) options.all_roots_up_to = *arguments.all_roots_up_to;
   Sweeps out;
   for (const GivenParameter& given : a.given) {
-    const auto values = values_of(given);
-    if (!values.ok()) return values.status();
-    options.values.insert_or_assign(std::string(given.parameter->name), *values);
+    const auto values = values_of(given).value();
+    options.values.insert_or_assign(std::string(given.parameter->name), values);
   }
-  if (Status status = check_taken(a, *lines); !status.ok()) return status;
+  check_taken(a, lines).throw_if_error();
   if (const auto ranks = options.values.find("ranks"); ranks != options.values.end()) {
     for (const std::string& text : ranks->second) out.ranks.push_back(std::stoi(text));
   } else if (const GivenParameter* dims = a.find("dims")) {  // a torus determines the number of
@@ -670,7 +665,7 @@ Result<Sweeps> sweeps_of(const VerifyArguments& arguments) {
   std::set<std::string> names = {""};
   if (!a.algorithms.empty() && !a.all()) {
     names.clear();
-    for (const Algorithm* entry : *lines) names.insert(std::string(entry->name));
+    for (const Algorithm* entry : lines) names.insert(std::string(entry->name));
   }
   for (std::size_t first = 0, last = 0; first < out.ranks.size(); first = last + 1) {
     last = first;
@@ -793,11 +788,10 @@ Result<int> read_roots(std::string_view argument, std::string_view text) {
 
 // Returns Exit::wrong if a case failed. Errors: unknown algorithms, no case to prove.
 Result<Exit> run_verify(const VerifyArguments& arguments, Console& console) {
-  const auto found = sweeps_of(arguments);
-  if (!found.ok()) return found.status();
-  const std::vector<SweepOptions>& sweeps = found->sweeps;
-  const std::string ranks = format_cpu_list(found->ranks);  // a list of numbers in this notation,
-                                                            // too
+  const Sweeps found = sweeps_of(arguments);
+  const std::vector<SweepOptions>& sweeps = found.sweeps;
+  const std::string ranks = format_cpu_list(found.ranks);  // a list of numbers in this notation,
+                                                           // too
   std::size_t all = 0;
   for (const SweepOptions& options : sweeps) all += sweep_cases(options).size();
   if (all == 0) {

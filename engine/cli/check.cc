@@ -435,17 +435,15 @@ Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
       return interrupted();
     }
     if (!written.ok()) return written.status();
-    const auto fabric = wired_for(q.network, ranks);
-    if (!fabric.ok()) return fabric.status();
-    const auto judged = judge(*written, *fabric, q.bytes, q.options);
-    if (!judged.ok()) return judged.status();
-    (judged->violation ? wrong : proved).push_back(ranks);
+    const auto fabric = wired_for(q.network, ranks).value();
+    const auto judged = judge(*written, fabric, q.bytes, q.options).value();
+    (judged.violation ? wrong : proved).push_back(ranks);
     if (q.json) {
-      console.out << judgement_json(*written, *judged, *fabric, q.options.sync).dump() << '\n';
+      console.out << judgement_json(*written, judged, fabric, q.options.sync).dump() << '\n';
       continue;
     }
-    table.rows.push_back(row_of(ranks, *judged));
-    if (judged->violation && !first) first = Wrong{std::move(*written), *judged->violation};
+    table.rows.push_back(row_of(ranks, judged));
+    if (judged.violation && !first) first = Wrong{std::move(*written), *judged.violation};
   }
   progress.clear();
   const Exit exit = wrong.empty() ? Exit::ok : Exit::wrong;
@@ -494,16 +492,14 @@ Result<Exit> check_order(const CheckArguments& a, const std::string& text,
 
 Result<Exit> check_schedule(const CheckArguments& a, const CheckLaboratory* laboratory,
                             Console& console) {
-  const auto network = network_of(a.network);
-  if (!network.ok()) return network.status();
+  const auto network = network_of(a.network).value();
   const SimulateOptions options = {.sync = a.sync, .lower = a.network.lower};
   if (ScheduleFunction::is_named(a.file)) {
-    const auto ranks = a.ranks.empty() ? read_ranks("--ranks", kUsualRanks) : a.ranks;
-    if (!ranks.ok()) return ranks.status();
+    const auto ranks = a.ranks.empty() ? read_ranks("--ranks", kUsualRanks).value() : a.ranks;
     FunctionLimits limits;
     if (a.seconds) limits.time = std::chrono::seconds(*a.seconds);
     if (a.memory) limits.memory = *a.memory;
-    return check_function({a.file, *ranks, a.bytes, *network, options, limits, a.json}, console);
+    return check_function({a.file, ranks, a.bytes, network, options, limits, a.json}, console);
   }
   for (const auto& [option, is_given] : {std::pair{"--ranks", !a.ranks.empty()},
                                          {"--seconds", a.seconds.has_value()},
@@ -512,33 +508,30 @@ Result<Exit> check_schedule(const CheckArguments& a, const CheckLaboratory* labo
     return invalid_argument(fmt::format(
         "{} is given; allowed with it are files of a function: .py, .cc, .cpp and .cxx", option));
   }
-  const auto text = read_input("FILE", a.file, kMostJsonBytes);
-  if (!text.ok()) return text.status();
-  if (is_order(*text)) return check_order(a, *text, laboratory, console);
-  const auto written = read_schedule(*text);
+  const auto text = read_input("FILE", a.file, kMostJsonBytes).value();
+  if (is_order(text)) return check_order(a, text, laboratory, console);
+  const auto written = read_schedule(text);
   if (!written.ok()) {
     return invalid_argument(fmt::format("{}: {}", a.file, written.status().text()));
   }
-  const auto fabric = wired_for(*network, written->goal.ranks);
-  if (!fabric.ok()) return fabric.status();
-  const auto judged = judge(*written, *fabric, a.bytes, options);
-  if (!judged.ok()) return judged.status();
-  const Exit exit = judged->violation ? Exit::wrong : Exit::ok;
+  const auto fabric = wired_for(network, written->goal.ranks).value();
+  const auto judged = judge(*written, fabric, a.bytes, options).value();
+  const Exit exit = judged.violation ? Exit::wrong : Exit::ok;
   if (a.json) {
-    console.out << judgement_json(*written, *judged, *fabric, a.sync).dump() << '\n';
+    console.out << judgement_json(*written, judged, fabric, a.sync).dump() << '\n';
     return exit;
   }
   console.out << fmt::format("{} among {}: {}, {}\n", name_of(written->goal.collective),
                              counted(static_cast<std::size_t>(written->goal.ranks), "rank"),
                              counted(written->rounds.size(), "round"),
-                             counted(judged->transfers, "transfer"));
-  if (judged->violation) {
-    console.out << fmt::format("wrong: {}\n", violation_name(*judged->violation))
-                << violation_text(*written, *judged->violation);
+                             counted(judged.transfers, "transfer"));
+  if (judged.violation) {
+    console.out << fmt::format("wrong: {}\n", violation_name(*judged.violation))
+                << violation_text(*written, *judged.violation);
   } else {
     console.out << "proved: every rank that needs a block ends with it, with each contribution "
                    "once; no transfer is superfluous\n\n"
-                << costs_text(*judged, *fabric, a.bytes, a.sync);
+                << costs_text(judged, fabric, a.bytes, a.sync);
   }
   return exit;
 }

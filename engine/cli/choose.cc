@@ -112,9 +112,8 @@ std::string explain_c_real(const ChooseArguments& a, const Choice& choice,
 
 // The engine's choice for calls on this machine's threads that name no algorithm, and its reason.
 Result<Exit> choose_on_threads(const ChooseArguments& a, Console& console) {
-  const auto environment = read_environment();
-  if (!environment.ok()) return environment.status();
-  if (environment->network != nullptr) {
+  const auto environment = read_environment().value();
+  if (environment.network != nullptr) {
     return invalid_argument(fmt::format(
         "environment variable RANKINE_NETWORK is '{}', which puts programs' calls on that network: "
         "unset it, or ask with --network",
@@ -122,11 +121,11 @@ Result<Exit> choose_on_threads(const ChooseArguments& a, Console& console) {
   }
   const TuningTable* table = machine_tuning();
   Costs costs = costs_among(a.ranks, machine_costs());
-  if (!environment->trials) costs.trial_max_bytes = 0;
+  if (!environment.trials) costs.trial_max_bytes = 0;
   const Choice chosen =
       rankine::choose(a.collective, a.ranks, a.bytes, Buffers::apart, table, costs);
   const TuningRow* row = chosen.row;
-  const Algorithm* choice = environment->algorithm[static_cast<std::size_t>(a.collective)];
+  const Algorithm* choice = environment.algorithm[static_cast<std::size_t>(a.collective)];
   std::string source = "environment", why = "RANKINE_ALGO says so";
   if (choice == nullptr) {
     choice = chosen.algorithm;
@@ -146,9 +145,8 @@ Result<Exit> choose_on_threads(const ChooseArguments& a, Console& console) {
     const Call call{.collective = a.collective,
                     .count = count_for(a.collective, a.ranks, a.bytes, 1),
                     .type = DataType::u8};
-    const auto plan = plan_among(a.ranks, call, costs, *environment, table, 0);
-    if (!plan.ok()) return plan.status();
-    trials = (*plan)->plan.further_forms;
+    const auto plan = plan_among(a.ranks, call, costs, environment, table, 0).value();
+    trials = plan->plan.further_forms;
   }
   if (a.json) {
     nlohmann::ordered_json out = {{"collective", name_of(a.collective)},
@@ -201,8 +199,7 @@ Result<std::map<const Algorithm*, CReal>> read_c_real(std::string_view text,
   std::map<const Algorithm*, CReal> out;
   for (const std::string_view part : split_list(text)) {
     const std::size_t end = std::min(part.find('='), part.size());
-    const auto named = read_algorithms("--c-real-of", part.substr(0, end), collective);
-    if (!named.ok()) return named.status();
+    const auto named = read_algorithms("--c-real-of", part.substr(0, end), collective).value();
     const std::string_view factors = part.substr(std::min(end + 1, part.size()));
     const std::size_t colon = factors.find(':');
     const auto latency = parse_real(colon == factors.npos ? "1" : factors.substr(0, colon));
@@ -214,7 +211,7 @@ Result<std::map<const Algorithm*, CReal>> read_c_real(std::string_view text,
                       "each from {:g} to {:g}",
                       part, CReal::kLeast, CReal::kMost));
     }
-    for (const Algorithm* entry : *named) out[entry] = {*latency, *bandwidth};
+    for (const Algorithm* entry : named) out[entry] = {*latency, *bandwidth};
   }
   return out;
 }
@@ -224,8 +221,7 @@ Result<std::map<const Algorithm*, CReal>> read_c_real(std::string_view text,
 // factors.
 Result<std::string> weigh_by(const ChooseArguments& a, const Fabric& fabric,
                              std::vector<Candidate>& candidates) {
-  const auto given = read_c_real(a.c_real_of, a.collective);
-  if (!given.ok()) return given.status();
+  const auto given = read_c_real(a.c_real_of, a.collective).value();
   const TuningTable* table = a.c_real ? machine_tuning() : nullptr;
   if (a.c_real && table == nullptr) {
     return Status(Code::system,
@@ -234,8 +230,8 @@ Result<std::string> weigh_by(const ChooseArguments& a, const Fabric& fabric,
   const auto measured = table != nullptr ? table->c_real_near(a.collective, a.ranks)
                                          : std::span<const MeasuredCReal>();
   const auto of = [&](const Algorithm& entry) -> std::optional<CReal> {
-    const auto found = given->find(&entry);
-    if (found != given->end()) return found->second;
+    const auto found = given.find(&entry);
+    if (found != given.end()) return found->second;
     return table != nullptr ? c_real_of(measured, entry) : CReal{};
   };
   if (Status status = weigh(candidates, of, fabric, {.sync = a.sync.value_or(Sync::dataflow)});
@@ -244,7 +240,7 @@ Result<std::string> weigh_by(const ChooseArguments& a, const Fabric& fabric,
   const std::string by_hand = "c_real given: " + a.c_real_of;
   if (table == nullptr) return by_hand;
   if (candidates.front().c_real) {
-    return source_of(measured, *table) + (given->empty() ? "" : ", " + by_hand);
+    return source_of(measured, *table) + (given.empty() ? "" : ", " + by_hand);
   }
   return Status(
       Code::system,
@@ -283,12 +279,9 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
   for (const Algorithm& entry : catalogue()) {
     if (entry.collective == a.collective) lines.push_back(&entry);
   }
-  const auto offered = on_menu(*a.menu, a.collective, std::move(lines));
-  if (!offered.ok()) return offered.status();
-  const auto network = network_of(a.network);
-  if (!network.ok()) return network.status();
-  const auto fabric = wired_for(*network, a.ranks, a.dims);
-  if (!fabric.ok()) return fabric.status();
+  const auto offered = on_menu(*a.menu, a.collective, std::move(lines)).value();
+  const auto network = network_of(a.network).value();
+  const auto fabric = wired_for(network, a.ranks, a.dims).value();
   Params params;
   params.ranks = a.ranks;
   params.peer = a.ranks > 1 ? 1 : 0;
@@ -298,7 +291,7 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
     Progress progress(console);
     std::size_t done = 0, all = 0, simulations = 0;
     return predict(
-        a.collective, params, a.bytes, *fabric, {.sync = a.sync.value_or(Sync::dataflow)},
+        a.collective, params, a.bytes, fabric, {.sync = a.sync.value_or(Sync::dataflow)},
         [&] {
           ++simulations;
           if (progress.due()) {
@@ -316,9 +309,8 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
   std::erase_if(*candidates, [&](const Candidate& c) { return !a.menu->has(*c.algorithm); });
   std::string source = "network model";
   if ((a.c_real || !a.c_real_of.empty()) && candidates->front().ok()) {
-    const auto from = weigh_by(a, *fabric, *candidates);
-    if (!from.ok()) return from.status();
-    source += ", " + *from;
+    const auto from = weigh_by(a, fabric, *candidates).value();
+    source += ", " + from;
   }
   const Candidate& best = candidates->front();
   if (!best.ok()) return invalid_argument("no algorithm can run: " + best.refusal);
@@ -333,7 +325,7 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
                                   {"ranks", a.ranks},
                                   {"bytes", a.bytes},
                                   {"source", source},
-                                  {"network", fabric->name},
+                                  {"network", fabric.name},
                                   {"menu", a.menu->name},
                                   {"sync", name_of(a.sync.value_or(Sync::dataflow))},
                                   {"choice", rows.front()},
@@ -341,9 +333,9 @@ Result<Exit> run_choose(ChooseArguments a, Console& console) {
     console.out << out.dump(2) << '\n';
     return Exit::ok;
   }
-  const std::string wiring = describe_wiring(*fabric);
+  const std::string wiring = describe_wiring(fabric);
   console.out << fmt::format("{} of {} among {} on {}{}: {}, {} ({})\n", name_of(a.collective),
-                             format_bytes(a.bytes), counted(a.ranks, "rank"), fabric->name,
+                             format_bytes(a.bytes), counted(a.ranks, "rank"), fabric.name,
                              wiring.empty() ? "" : fmt::format(" ({})", wiring),
                              best.algorithm->name, format_duration(best.expected()), source);
   if (a.explain) console.out << to_text(table);

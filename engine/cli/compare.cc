@@ -16,7 +16,6 @@
 
 #include "engine/base/files.h"
 #include "engine/base/statistics.h"
-#include "engine/base/units.h"
 #include "engine/cli/perf.h"
 #include "engine/cli/table.h"
 #include "engine/cli/text.h"
@@ -260,24 +259,21 @@ Table table_of(const CompareArguments& arguments, const PerfFile& a, const PerfF
 }
 
 Result<Exit> compare(const CompareArguments& arguments, Console& console) {
-  const auto a = read_report(arguments.a);
-  if (!a.ok()) return a.status();
-  const auto b = read_report(arguments.b);
-  if (!b.ok()) return b.status();
-  const auto comparison = compare_files(*a, *b);
-  if (!comparison.ok()) return comparison.status();
-  const Outcome tally = tally_of(*comparison, arguments);
-  const Table table = table_of(arguments, *a, *b, *comparison, tally);
+  const auto a = read_report(arguments.a).value();
+  const auto b = read_report(arguments.b).value();
+  const auto comparison = compare_files(a, b).value();
+  const Outcome tally = tally_of(comparison, arguments);
+  const Table table = table_of(arguments, a, b, comparison, tally);
   if (arguments.json) {
-    Json json = {{"a", {{"file", arguments.a}, {"start_time", a->started}}},
-                 {"b", {{"file", arguments.b}, {"start_time", b->started}}},
+    Json json = {{"a", {{"file", arguments.a}, {"start_time", a.started}}},
+                 {"b", {{"file", arguments.b}, {"start_time", b.started}}},
                  {"rows", to_json(table)},
-                 {"geometric_mean", comparison->geometric_mean()},
+                 {"geometric_mean", comparison.geometric_mean()},
                  {"slower", tally.slower},
                  {"faster", tally.faster},
                  {"same", tally.same},
-                 {"only_a", comparison->only_a},
-                 {"only_b", comparison->only_b}};
+                 {"only_a", comparison.only_a},
+                 {"only_b", comparison.only_b}};
     if (arguments.fail_above) {
       json["fail_above"] = *arguments.fail_above;
       json["failed"] = tally.failed;

@@ -71,17 +71,15 @@ class Progress {
   double next_line_ = console_.progress_after;  // seconds since the beginning
 };
 
-// Interruption by Ctrl-C during a measurement: the work ends and reports its measurements so far. A
-// second signal ends the process at once.
-
 // The signal since the newest InterruptGuard was made, SIGINT or SIGTERM; 0: none. Long work polls
 // it. Callable from any thread.
 int interruption() noexcept;
 // 128 plus the signal's number, as in shells. Requires interruption() != 0.
 Exit exit_of_interruption();
 
-// During its lifetime, the first SIGINT and the first SIGTERM only set interruption(). A signal
-// that the process ignores stays ignored. One guard at a time.
+// During its lifetime, the first SIGINT and the first SIGTERM only set interruption(): the work
+// ends and reports its measurements so far. A second signal ends the process at once; a signal that
+// the process ignores stays ignored. One guard at a time.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -92,8 +90,6 @@ class InterruptGuard {
  private:
   struct sigaction on_interrupt_, on_terminate_;  // previous handlers
 };
-
-// The input of a subcommand: a file, or standard input.
 
 // Calls read(in) with the file named by the option; "-" is standard input. Errors: a file that
 // cannot be read, and a folder; errors name the option.
@@ -110,9 +106,7 @@ Status check_input(std::string_view option, const std::string& file);
 // Makes a file in memory, positioned at its beginning; -1 if that fails.
 int file_in_memory(std::string_view text);
 
-// LineReader returns lines of a stream as they arrive: present lines can be answered before more
-// are read.
-
+// Returns lines of a stream as they arrive: present lines can be answered before more are read.
 class LineReader {
  public:
   struct Line {
@@ -143,8 +137,6 @@ class LineReader {
   std::size_t number_ = 0;
 };
 
-// Output over a descriptor that reports failed writes: lost output is not a success.
-
 // "standard output cannot be written: No space left on device"
 struct OutputError : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -170,8 +162,6 @@ class DescriptorBuffer : public std::streambuf {
   std::vector<char> collected_;
 };
 
-// The width of the terminal, and text wrapped to a width.
-
 // COLUMNS if it is a whole number from 20; otherwise the width of the terminal at standard output,
 // if any; otherwise `otherwise`.
 int terminal_width(int otherwise);
@@ -185,10 +175,8 @@ std::string wrapped(std::string_view text, int width, std::size_t indent);
 // column is wrapped.
 std::string filled(std::string_view paragraphs, int width);
 
-// The user's working directory, where relative paths begin: under 'bazel run' a program starts in
-// another directory.
-
-// Changes to RANKINE_WITH_WORKING_DIRECTORY (set by third_party/bazel), else to
+// Changes to the user's working directory, where relative paths begin: under 'bazel run' a program
+// starts in another one. It is RANKINE_WITH_WORKING_DIRECTORY (set by third_party/bazel), else to
 // BUILD_WORKING_DIRECTORY (set by Bazel), if this process stands in a program's runfiles;
 // otherwise, and if that directory is not accessible, stays. Programs started under 'bazel run'
 // inherit both variables and may have changed their directory; hence the condition.

@@ -12,7 +12,6 @@
 
 #include "engine/api/tuning/choose.h"
 #include "engine/base/statistics.h"
-#include "engine/base/units.h"
 #include "engine/cli/console.h"
 #include "engine/cli/machine.h"
 #include "engine/cli/question.h"

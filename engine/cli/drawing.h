@@ -103,9 +103,6 @@ std::string to_svg(const Plot& plot);
 // Rows of plots, one below the other.
 std::string grid_to_svg(const std::vector<std::vector<Plot>>& rows);
 
-// Crossovers are the sizes at which the cheapest algorithm changes, for measured or modelled times:
-// as data, as text and as a picture.
-
 // The curves of one network: a curve per algorithm, times in us over bytes, all for equal sizes; a
 // curve without points is an algorithm that does not run there.
 struct NetworkCurves {
@@ -113,6 +110,7 @@ struct NetworkCurves {
   std::vector<PlotCurve> curves;
 };
 
+// A size at which the cheapest algorithm changes, for measured or modelled times.
 struct Crossover {
   double bytes = 0;        // first size
   std::size_t winner = 0;  // index of the cheapest curve from there on
@@ -134,19 +132,16 @@ std::string crossovers_text(const std::vector<NetworkCurves>& networks);
 // least two positive sizes. `what` begins each title: "all_reduce among 8 ranks".
 std::string crossovers_svg(std::string_view what, const std::vector<NetworkCurves>& networks);
 
-// trees_text() draws the trees formed by a schedule's messages.
-
-// For each phase and block: the edges from source to receiver (copies), or from receiver to source
-// (additions). If they form a tree in which a rank has two or more children, it is drawn, the root
-// first, each child below its parent with the round of its first message; blocks with equal trees
-// are drawn once. Empty without such a tree, as in rings and exchanges.
+// Draws the trees formed by a schedule's messages. For each phase and block: the edges from source
+// to receiver (copies), or from receiver to source (additions). If they form a tree in which a rank
+// has two or more children, it is drawn, the root first, each child below its parent with the round
+// of its first message; blocks with equal trees are drawn once. Empty without such a tree, as in
+// rings and exchanges.
 std::string trees_text(const Schedule& schedule, const CollectiveSpec& goal, bool utf8);
 
-// schedule_svg() draws a schedule as a picture: ranks side by side, time downwards, an arrow per
-// message.
-
-// Copies are blue, additions orange, each with its blocks; several messages between one pair of
-// ranks in a round are one arrow. `title` stands above. Draws `count` rounds from `first` on.
+// A picture of a schedule: ranks side by side, time downwards, an arrow per message. Copies are
+// blue, additions orange, each with its blocks; several messages between one pair of ranks in a
+// round are one arrow. `title` stands above. Draws `count` rounds from `first` on.
 std::string schedule_svg(std::string_view title, const Schedule& schedule,
                          const CollectiveSpec& goal, int first, int count);
 

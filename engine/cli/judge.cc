@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <limits>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -129,6 +126,9 @@ std::string_view rule_of(ViolationKind kind) {
   return "";
 }
 
+namespace {
+
+// Indices of the transfers of the violation's round that involve its rank and block.
 std::vector<std::size_t> transfers_at(const WrittenSchedule& written, const Violation& violation) {
   std::vector<std::size_t> out;
   if (violation.round < 0 || violation.round >= static_cast<int>(written.rounds.size())) return out;
@@ -141,6 +141,8 @@ std::vector<std::size_t> transfers_at(const WrittenSchedule& written, const Viol
   }
   return out;
 }
+
+}  // namespace
 
 Json judgement_json(const WrittenSchedule& written, const Judgement& judged, const Fabric& fabric,
                     Sync sync) {

@@ -6,15 +6,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "algorithms/schedule/collective.h"
-#include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
 #include "engine/cli/formats/formats.h"
 #include "engine/cli/table.h"
@@ -30,12 +27,11 @@ namespace rankine::tools {
 // True if a text is a pipeline's order: "pipeline" is its first word. engine/lab judges orders.
 bool is_order(std::string_view text);
 
-// Judgement is the result for one written schedule: its correctness, its cost, and its distance
-// from the catalogue's best.
-
 // With more ranks, predicting the whole catalogue takes too long.
 inline constexpr int kMostComparedRanks = 256;
 
+// The result for one written schedule: its correctness, its cost, and its distance from the
+// catalogue's best.
 struct Judgement {
   std::size_t transfers = 0;
   std::optional<Violation> violation{};
@@ -61,16 +57,9 @@ Result<Judgement> judge(const WrittenSchedule& written, const Fabric& fabric, st
 // The violated rule: "no rank waits for ever".
 std::string_view rule_of(ViolationKind kind);
 
-// Indices of the transfers of the violation's round that involve its rank and block.
-std::vector<std::size_t> transfers_at(const WrittenSchedule& written, const Violation& violation);
-
-// The judgement as one JSON object, for check --json and the page.
-
-// `fabric` and `sync` must be the values used for the judgement.
+// For check --json and the page. `fabric` and `sync` must be the values used for the judgement.
 Json judgement_json(const WrittenSchedule& written, const Judgement& judged, const Fabric& fabric,
                     Sync sync);
-
-// A judgement in words, for a terminal.
 
 // "not_there at round 1, rank 0, block 1"
 std::string violation_name(const Violation& violation);

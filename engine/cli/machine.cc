@@ -109,6 +109,10 @@ std::string value_text(const CostField& field, std::size_t value) {
                                               : fmt::format("{} {}", value, name_of(field.unit));
 }
 
+namespace {
+
+// "board_pair_read 8 KiB (16 KiB), spin 1000 nanoseconds (50000 nanoseconds)": costs that differ
+// from the defaults, with the defaults in parentheses. Empty: no difference.
 std::string differences_text(const Costs& costs) {
   std::string text;
   for (const CostField& field : cost_fields()) {
@@ -119,8 +123,6 @@ std::string differences_text(const Costs& costs) {
   }
   return text;
 }
-
-namespace {
 
 std::vector<int> ranks_with(const Placement& placement, int RankPlace::*where, int value) {
   std::vector<int> ranks;

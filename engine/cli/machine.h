@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -63,7 +62,6 @@ Result<std::unique_ptr<CachedPlan>> plan_among(int ranks, const Call& call, cons
 // Makes a team for measuring this machine or for a separate clock: it refuses the network that
 // RANKINE_NETWORK may name for programs, so that model time is not mistaken for real time. A
 // network of `options` is allowed; the measurement then names it.
-
 inline Result<std::unique_ptr<Team>> machine_team(const TeamOptions& options) {
   const char* const network = environment_variable("RANKINE_NETWORK");
   if (network != nullptr && options.network == nullptr) {
@@ -105,17 +103,8 @@ inline std::string ports_in_words(const std::vector<PortsInUse>& most) {
          " receiving";
 }
 
-// Costs (engine/base/costs.h) as text.
-
 // "4 KiB", "256 ranks": bytes as sizes, other values with their unit.
 std::string value_text(const CostField& field, std::size_t value);
-
-// "board_pair_read 8 KiB (16 KiB), spin 1000 nanoseconds (50000 nanoseconds)": costs that differ
-// from the defaults, with the defaults in parentheses. Empty: no difference.
-std::string differences_text(const Costs& costs);
-
-// TopoView is the findings of `rankine topo`: the machine, the planned places of ranks, and the
-// real places of a team. It serves the text, the JSON and the picture.
 
 // The memory that a communicator holds for one rank, and the nodes on which its pages lie.
 struct RankMemoryView {
@@ -137,6 +126,8 @@ struct StagingView {
   Residency where;
 };
 
+// The findings of `rankine topo`: the machine, the planned places of ranks, and the real places of
+// a team, for the text, the JSON and the picture.
 struct TopoView {
   const Topology& topology;
   int ranks = 0;

@@ -39,33 +39,6 @@
 namespace rankine::tools {
 namespace {
 
-// Ranks that are processes: forked copies of this process. This process plays rank 0 and reports
-// the results.
-
-class ProcessCopies {
- public:
-  // Forks one copy for each rank but the first and returns in every copy with its rank; output of
-  // the copies goes to /dev/null. Requires a single-threaded process. Errors: the system refuses a
-  // process.
-  static Result<ProcessCopies> make(int ranks);
-  // Ends a copy. In the first process it waits for the copies, which have learned of the end
-  // through shared memory, and kills copies that do not end.
-  ~ProcessCopies();
-  ProcessCopies(ProcessCopies&& other) noexcept;
-  ProcessCopies& operator=(ProcessCopies&&) = delete;
-
-  int rank() const { return rank_; }
-  // The name under which the copies meet for the `number`-th time; unique to this tool.
-  std::string name(int number) const;
-
- private:
-  ProcessCopies() = default;
-
-  int rank_ = 0;
-  unsigned number_ = 0;  // unique among running tools, across pid namespaces too
-  std::vector<pid_t> others_{};
-};
-
 // The first process reports for all; a copy dies with it (PR_SET_PDEATHSIG), because no process
 // would wait for the copy.
 void begin_copy(pid_t first) {
@@ -76,49 +49,59 @@ void begin_copy(pid_t first) {
   dup2(nowhere, STDERR_FILENO);
 }
 
-Result<ProcessCopies> ProcessCopies::make(int ranks) {
-  ProcessCopies copies;
-  copies.number_ = std::random_device()();
-  const pid_t first = getpid();
-  for (int r = 1; r < ranks; ++r) {
-    const pid_t child = fork();
-    if (child < 0) {
-      const int error = errno;
-      for (const pid_t one : copies.others_) kill(one, SIGKILL);
-      return Status(Code::system, fmt::format("a process for rank {}: {}", r, strerror(error)));
-    }
-    if (child == 0) {
-      begin_copy(first);
-      copies.rank_ = r;
-      copies.others_.clear();
-      break;
-    }
-    copies.others_.push_back(child);
-  }
-  return copies;
-}
-
-ProcessCopies::ProcessCopies(ProcessCopies&& other) noexcept
-    : rank_(std::exchange(other.rank_, 0)),
-      number_(other.number_),
-      others_(std::exchange(other.others_, {})) {}
-
-ProcessCopies::~ProcessCopies() {
-  if (rank_ > 0) _exit(0);
-  constexpr std::int64_t kPatienceNs = 2'000'000'000;
-  const std::int64_t until = now_ns() + kPatienceNs;
-  for (const pid_t one : others_) {
-    int end = 0;
-    while (waitpid(one, &end, WNOHANG) == 0) {
-      if (now_ns() >= until) kill(one, SIGKILL);
-      sleep_ns(500'000);
+// Ranks that are processes: forked copies of this process. This process plays rank 0 and reports
+// the results.
+class ProcessCopies {
+ public:
+  // Forks one copy for each rank but the first and returns in every copy with its rank; output of
+  // the copies goes to /dev/null. Requires a single-threaded process. Throws if the system refuses
+  // a process.
+  explicit ProcessCopies(int ranks) : ProcessCopies() {  // so a throw runs the destructor
+    const pid_t first = getpid();
+    for (int r = 1; r < ranks; ++r) {
+      const pid_t child = fork();
+      if (child < 0) {
+        const int error = errno;
+        for (const pid_t one : others_) kill(one, SIGKILL);
+        throw Error(Code::system, fmt::format("a process for rank {}: {}", r, strerror(error)));
+      }
+      if (child == 0) {
+        begin_copy(first);
+        rank_ = r;
+        others_.clear();
+        return;
+      }
+      others_.push_back(child);
     }
   }
-}
+  ProcessCopies(const ProcessCopies&) = delete;
+  ProcessCopies& operator=(const ProcessCopies&) = delete;
+  // Ends a copy. In the first process it waits for the copies, which have learned of the end
+  // through shared memory, and kills copies that do not end.
+  ~ProcessCopies() {
+    if (rank_ > 0) _exit(0);
+    constexpr std::int64_t kPatienceNs = 2'000'000'000;
+    const std::int64_t until = now_ns() + kPatienceNs;
+    for (const pid_t one : others_) {
+      int end = 0;
+      while (waitpid(one, &end, WNOHANG) == 0) {
+        if (now_ns() >= until) kill(one, SIGKILL);
+        sleep_ns(500'000);
+      }
+    }
+  }
 
-std::string ProcessCopies::name(int number) const {
-  return fmt::format("tool.{}.{}", number_, number);
-}
+  int rank() const { return rank_; }
+  // The name under which the copies meet for the `number`-th time; unique to this tool.
+  std::string name(int number) const { return fmt::format("tool.{}.{}", number_, number); }
+
+ private:
+  ProcessCopies() = default;
+
+  int rank_ = 0;
+  unsigned number_ = std::random_device()();  // unique among running tools, across pid namespaces
+  std::vector<pid_t> others_;
+};
 
 // Flags of nccl-tests that set little or nothing here, because the requested behaviour is fixed or
 // does not exist among threads. Command lines for nccl-tests work unchanged: one warning names the
@@ -389,13 +372,12 @@ Status take_nccl_tests_flags(PerfOptions& options) {
   if (options.given_factor == 1 && !options.step_bytes) options.step_bytes = std::size_t{1} << 20;
   if (options.ranks_per_thread == 1) return {};
   const std::string threads_text = options.algorithm.take("ranks").value_or("1");
-  const auto threads = parse_whole("--ranks", threads_text, 1, Communicator::kMaxRanks);
-  if (!threads.ok()) return threads.status();
-  const std::int64_t all = std::int64_t{*threads} * options.ranks_per_thread;
+  const auto threads = parse_whole("--ranks", threads_text, 1, Communicator::kMaxRanks).value();
+  const std::int64_t all = std::int64_t{threads} * options.ranks_per_thread;
   if (all > Communicator::kMaxRanks) {
     return invalid_argument(fmt::format(
         "--ngpus is {}, with {}; together they are at most {} ranks", options.ranks_per_thread,
-        counted(*threads, "thread"), static_cast<int>(Communicator::kMaxRanks)));
+        counted(threads, "thread"), static_cast<int>(Communicator::kMaxRanks)));
   }
   const std::string text = std::to_string(all);
   options.algorithm.given.push_back(
@@ -503,35 +485,29 @@ Result<Exit> run_perf(const PerfOptions& asked, Console& console) {
   if (!options.networks.empty()) options.measure.seconds = PerfOptions::kSecondsOnNetwork;
   options.measure.seconds = options.seconds.value_or(options.measure.seconds);
   if (options.measure.skew > 0) options.measure.calls = 1;
-  if (Status status = take_nccl_tests_flags(options); !status.ok()) return status;
+  take_nccl_tests_flags(options).throw_if_error();
   if (!options.without_effect.empty()) {
     console.err << fmt::format("rankine perf: without effect here: {}\n",
                                fmt::join(options.without_effect, ", "));
   }
-  if (Status status = check_quantise(options); !status.ok()) return status;
-  const auto all = all_cases_of(options, machine.budget.cores);
-  if (!all.ok()) return all.status();
-  Status files = check_files(options, all->front());
-  if (!files.ok()) return files;
-  if (Status status = check_options(options); !status.ok()) return status;
+  check_quantise(options).throw_if_error();
+  const auto all = all_cases_of(options, machine.budget.cores).value();
+  check_files(options, all.front()).throw_if_error();
+  check_options(options).throw_if_error();
   options.measure.each_rank = options.stats || !options.iterations_file.empty();
   const bool json_to_out = options.json_file == "-";
   const bool json_to_file = !options.json_file.empty() && !json_to_out;
   const InterruptGuard guard;
   std::optional<ProcessCopies> copies;
-  if (options.processes) {
-    auto made = ProcessCopies::make(all->front().ranks);
-    if (!made.ok()) return made.status();
-    copies.emplace(std::move(*made));
-  }
+  if (options.processes) copies.emplace(all.front().ranks);
 
   std::size_t rows = 0;
-  for (const PerfCases& cases : *all) rows += cases.rows.size();
+  for (const PerfCases& cases : all) rows += cases.rows.size();
   rows *= static_cast<std::size_t>(options.cycles);  // 0: unlimited
   const auto unfinished = [&](std::size_t done) { return rows == 0 || done < rows; };
   PerfRun run{.options = options,
               .machine = machine,
-              .ranks = all->front().ranks,
+              .ranks = all.front().ranks,
               .started = utc_now(),
               .arguments = console.arguments};
 
@@ -541,18 +517,17 @@ Result<Exit> run_perf(const PerfOptions& asked, Console& console) {
   const double begun = seconds_now();
   int meetings = 0;
   for (int cycle = 0; options.cycles == 0 || cycle < options.cycles; ++cycle) {
-    for (const PerfCases& cases : *all) {
+    for (const PerfCases& cases : all) {
       if (!failure.ok() || interruption() != 0) break;
       Workbench::Options bench = cases.bench;
       if (copies) bench.process = {copies->rank(), copies->name(meetings++)};
       bench.shared_payloads = options.shared_payloads;
-      auto workbench = Workbench::create(bench);
-      if (!workbench.ok()) return workbench.status();
-      if (cycle == 0 && &cases == all->data()) {
+      auto workbench = Workbench::create(bench).value();
+      if (cycle == 0 && &cases == all.data()) {
         // Without warm-up calls the first call makes its plan, and is timed.
-        if (options.measure.warmups > 0) failure = (*workbench)->check(cases.rows.front().call);
+        if (options.measure.warmups > 0) failure = workbench->check(cases.rows.front().call);
         if (!failure.ok()) break;
-        run.describe(**workbench);
+        run.describe(*workbench);
         if (show_table) table.begin(run);
         if (options.csv) console.out << to_csv(perf_table(run, {})) << std::flush;
       }
@@ -564,7 +539,7 @@ Result<Exit> run_perf(const PerfOptions& asked, Console& console) {
       for (const PerfCase& one : cases.rows) {
         if (interruption() != 0) break;
         progress.show(progress_text(run.rows.size(), rows, one.bytes, seconds_now() - begun));
-        auto row = measure_row(**workbench, one, cases, options);
+        auto row = measure_row(*workbench, one, cases, options);
         progress.clear();
         if (!row.ok()) {
           const bool stopped = row.status().code() == Code::aborted && interruption() != 0;
@@ -592,8 +567,8 @@ Result<Exit> run_perf(const PerfOptions& asked, Console& console) {
     run.error = failure.text();
   }
   const bool crossing = !options.networks.empty() && options.cycles == 1 && run.error.empty() &&
-                        curves_refusal(all->front()).empty();
-  if (crossing) run.curves = curves_of(*all, run.rows);
+                        curves_refusal(all.front()).empty();
+  if (crossing) run.curves = curves_of(all, run.rows);
   if (show_table && interrupted) table.note(run.error);
   if (show_table && failure.ok()) table.end(run);
   // Keep an existing file rather than replace it with a report without rows.
@@ -615,10 +590,9 @@ Result<Exit> run_perf(const PerfOptions& asked, Console& console) {
   if (!options.plot_file.empty() && run.error.empty()) {
     const std::string what =
         fmt::format("{} among {}", name_of(options.collective()), counted(run.ranks, "rank"));
-    const std::string svg = options.networks.empty() ? machine_svg(what, all->front(), run.rows)
+    const std::string svg = options.networks.empty() ? machine_svg(what, all.front(), run.rows)
                                                      : crossovers_svg(what, run.curves);
-    Status status = write_picture("--plot", options.plot_file, svg);
-    if (!status.ok()) return status;
+    write_picture("--plot", options.plot_file, svg).throw_if_error();
   }
   if (!failure.ok()) return failure;
   if (interrupted) {

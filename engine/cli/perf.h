@@ -27,7 +27,6 @@
 #include "engine/cli/table.h"
 #include "engine/cli/workbench.h"
 #include "engine/run/kernels/types.h"
-#include "engine/run/plan.h"
 
 namespace rankine::tools {
 
@@ -45,8 +44,6 @@ struct NamedNetwork {
 // argument, its value and the allowed values.
 Result<std::vector<NamedNetwork>> read_call_networks(std::string_view argument,
                                                      std::string_view text);
-
-// The options of perf, and the cases and rows that follow from them.
 
 struct PerfOptions {
   // Default ranks: the usable cores, at least 2; on a network 8. Without --algo the engine chooses.
@@ -126,8 +123,7 @@ Result<PerfCases> cases_of(PerfOptions& options, int cores, const NamedNetwork* 
 // Cases for each of the options' networks, or for full speed.
 Result<std::vector<PerfCases>> all_cases_of(PerfOptions& options, int cores);
 
-// PerfRow is a row of perf: one call and its measured times.
-
+// A row of perf: one call and its measured times.
 struct PerfRow {
   std::size_t bytes = 0;  // by nccl-tests' convention, see question.h
   std::size_t count = 0;
@@ -145,8 +141,8 @@ struct PerfRow {
 
 // Seconds of each batch: the slowest rank's if each rank's times were kept.
 std::vector<double> slowest_of(const Series& series);
-// The statistics of --stats: without the skipped batches.
-Statistics shown_statistics(const Series& series, const PerfOptions& options);
+// These without the batches that --stats skips.
+std::vector<double> shown_batches(const Series& series, const PerfOptions& options);
 
 // The reported time: the model's time on a network, else the median of the measured times.
 double seconds_of(const Series& series);
@@ -157,8 +153,6 @@ std::optional<double> eta(const PerfRow& row, const Series& series);  // questio
 // Errors: the workbench's errors.
 Result<PerfRow> measure_row(Workbench& workbench, const PerfCase& one, const PerfCases& cases,
                             const PerfOptions& options);
-
-// Rows of perf as curves over sizes, one curve per algorithm.
 
 // The reason why the rows of these cases do not form curves, with the remedy; empty: they form
 // curves.
@@ -177,8 +171,6 @@ std::vector<NetworkCurves> curves_of(const std::vector<PerfCases>& all,
 // plot_refusal().
 std::string machine_svg(std::string_view what, const PerfCases& cases,
                         std::span<const PerfRow> rows);
-
-// The output of perf: nccl-tests' table, CSV and JSON from the same rows.
 
 // The totals over all rows.
 struct PerfTotals {
@@ -242,9 +234,6 @@ Table iterations_table(const PerfRun& run);
 
 nlohmann::ordered_json perf_json(const PerfRun& run);
 
-// Comparison matches two reports of perf row by row and tells which times changed by more than
-// their scatter.
-
 // The time of one row in one place.
 struct MeasuredTime {
   std::string row;  // "8 f32 sum root -1", and any other key of the row
@@ -273,6 +262,7 @@ struct ComparedRow {
   bool faster() const { return 1 / ratio > 1 + noise.value_or(0); }
 };
 
+// Two reports of perf, row by row.
 struct Comparison {
   std::vector<ComparedRow> rows{};  // rows in both files, in a's order
   std::vector<std::string> only_a{}, only_b{};

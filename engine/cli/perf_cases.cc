@@ -374,12 +374,12 @@ std::vector<double> slowest_of(const Series& series) {
   return slowest;
 }
 
-Statistics shown_statistics(const Series& series, const PerfOptions& options) {
+std::vector<double> shown_batches(const Series& series, const PerfOptions& options) {
   std::vector<double> times = slowest_of(series);
   const std::size_t skipped =
       std::min(times.size(), static_cast<std::size_t>(options.skip_batches));
   times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(skipped));
-  return summarise(times);
+  return times;
 }
 
 double algbw(const PerfRow& row, const Series& series) {

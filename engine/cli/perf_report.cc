@@ -10,7 +10,6 @@
 #include <ostream>
 #include <vector>
 
-#include "algorithms/schedule/collective.h"
 #include "engine/api/tuning/tuning.h"
 #include "engine/base/files.h"
 #include "engine/base/statistics.h"
@@ -211,7 +210,7 @@ void PerfTable::row(const PerfRow& row) {
     if (eta_) fmt::print(out_, " {:>6}", eta_text(eta(row, *series)));
     if (on_network_) fmt::print(out_, " {:>7}", time_text(series->seconds.median));
     if (!options_.stats) continue;
-    const Statistics s = shown_statistics(*series, options_);
+    const Statistics s = summarise(shown_batches(*series, options_));
     for (const double seconds : {s.min, s.median, s.p90, s.p99, s.p999, s.max}) {
       fmt::print(out_, " {:>7}", time_text(seconds));
     }
@@ -339,18 +338,15 @@ Json histogram_json(const std::vector<double>& seconds) {
 // The input of nccl-tests' analyze_perf_json.py: one row per process there, one row per rank here,
 // with each batch's time, and the slowest rank.
 Json per_iter_json(const Series& series, const PerfOptions& options) {
-  const Statistics s = shown_statistics(series, options);
-  std::vector<double> shown = slowest_of(series);
-  const std::size_t skipped =
-      std::min(shown.size(), static_cast<std::size_t>(options.skip_batches));
-  shown.erase(shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(skipped));
+  const std::vector<double> all = slowest_of(series), shown = shown_batches(series, options);
+  const Statistics s = summarise(shown);
   const auto in_us = [](const std::vector<double>& seconds) {
     Json times = Json::array();
     for (const double each : seconds) times.push_back(each * kMicro);
     return times;
   };
   Json json = {
-      {"skipped_iterations", skipped},
+      {"skipped_iterations", all.size() - shown.size()},
       {"min_us", s.min * kMicro},
       {"max_us", s.max * kMicro},
       {"avg_us", s.mean * kMicro},
@@ -363,7 +359,7 @@ Json per_iter_json(const Series& series, const PerfOptions& options) {
       {"cv_pct", s.mean > 0 ? 100 * s.deviation / s.mean : 0},
   };
   json["histogram"] = histogram_json(shown);
-  json["times_us"] = in_us(slowest_of(series));
+  json["times_us"] = in_us(all);
   if (series.of_rank.size() > 1) {
     Json& rows = json["per_process_max_times_us"] = Json::array();
     for (const std::vector<double>& rank : series.of_rank) rows.push_back(in_us(rank));

@@ -128,15 +128,13 @@ std::string describe_wiring(const Fabric& fabric) {
     case WiringKind::full:
       break;
     case WiringKind::ring:
-      text = "ring";
+    case WiringKind::hypercube:
+      text = name_of(wiring.kind);
       break;
     case WiringKind::torus:
     case WiringKind::mesh:
       text = name_of(wiring.kind);
       if (!wiring.dims.empty()) text += " " + dims_text(wiring.dims);
-      break;
-    case WiringKind::hypercube:
-      text = "hypercube";
       break;
     case WiringKind::two_level:
       text = "one link up and down per group";
@@ -503,6 +501,8 @@ Result<Answer> answer(Question question) {
   return Answer{std::move(question), prepared->params, std::move(*result), std::move(*carried)};
 }
 
+namespace {
+
 void add_result(const Answer& a, Json& line) {
   const Simulation& r = a.result;
   line["time"] = a.seconds();
@@ -525,6 +525,8 @@ void add_result(const Answer& a, Json& line) {
   line["congestion_max"] = congestion_max(r);
   line["hops_max"] = hops_max(r);
 }
+
+}  // namespace
 
 Json to_json(const Answer& a, bool rounds) {
   Json out = question_json(a.question, a.params);

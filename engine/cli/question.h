@@ -107,7 +107,6 @@ inline std::string eta_text(const std::optional<double>& eta) {
 }
 
 // The memory that this process may still take.
-
 struct AvailableMemory {
   std::uint64_t bytes = 0;  // 2^63 - 1: unknown
   std::string why;          // "MemAvailable of /proc/meminfo"
@@ -122,8 +121,6 @@ AvailableMemory available_memory(const std::string& root = "");
 Status check_memory(std::size_t needed, std::string_view what, std::string_view who,
                     std::size_t spare = 0);
 
-// Networks in words.
-
 // "scale_out (1 port, 1.5 us, 50 GB/s)", for a fabric made by wired_for().
 std::string describe(const Fabric& fabric);
 
@@ -131,9 +128,7 @@ std::string describe(const Fabric& fabric);
 // and cross no hop.
 std::string describe_wiring(const Fabric& fabric);
 
-// Question is one question to the model: an algorithm with its parameters, a size and a network.
-// simulate, cost and run use it.
-
+// One question to the model: an algorithm with its parameters, a size and a network.
 struct Question {
   const Algorithm* algorithm = nullptr;
   Params params{};          // segments 0: the best number for this network and size; no dims: the
@@ -171,10 +166,7 @@ std::string describe(const Question& question);
 // A weight (see Pricing) in bytes; whole if the weight is a whole number of bytes.
 double bytes_of(std::int64_t weight, std::int64_t weight_per_byte);
 
-// Questions to the model in JSON: a request of simulate's batch, and the members that answers
-// repeat.
-
-// Errors name the member, its value and the allowed values.
+// Reads a request of simulate's batch. Errors name the member, its value and the allowed values.
 Result<Question> read_question(const Json& request);
 
 // The network members allowed at the top level of a request: "ports, alpha, bandwidth".
@@ -182,8 +174,6 @@ std::string request_network_members();
 
 // A request with the members of that question, and with `params` as used.
 Json question_json(const Question& question, const Params& params);
-
-// A question to the model, answered, in figures and in JSON.
 
 struct CarriedTimes {
   double seconds = 0;
@@ -217,7 +207,6 @@ double congestion_max(const Simulation& r);
 int hops_max(const Simulation& r);
 double bytes_of_load(Int128 load, std::int64_t per_byte);
 
-void add_result(const Answer& answer, Json& line);
 // The question's members and the result's members; with `rounds` also each round's.
 Json to_json(const Answer& answer, bool rounds);
 

@@ -68,15 +68,15 @@ struct RunOutcome {
 };
 
 // How late the ranks' sleeps end, in seconds, if all of them sleep at once.
-Result<std::vector<double>> wake_ups(Team& team) {
+std::vector<double> wake_ups(Team& team) {
   constexpr int kSleeps = 12;
   constexpr std::int64_t kSleepNs = 1'500'000;
   const WaitPolicy policy = team.communicator().wait_policy();
   std::vector<std::vector<std::int64_t>> late(static_cast<std::size_t>(team.ranks()));
-  Status status = team.run([&](Member& me) {
+  const auto measure = [&](Member& me) {
     late[static_cast<std::size_t>(me.rank())] = measure_wake_ups(kSleeps, kSleepNs, policy);
-  });
-  if (!status.ok()) return status;
+  };
+  team.run(measure).throw_if_error();
   std::vector<double> seconds;
   for (const auto& rank : late) {
     for (const std::int64_t ns : rank) seconds.push_back(static_cast<double>(ns) * 1e-9);
@@ -249,7 +249,7 @@ std::vector<std::size_t> take_whole_elements(Question& question, DataType type) 
 }
 
 // The question's call on elements of kRunType, with blocks of `counts` elements, if given.
-Result<Call> call_of(const Question& question, std::span<const std::size_t> counts) {
+Call call_of(const Question& question, std::span<const std::size_t> counts) {
   const Params& params = question.params;
   Call call{.collective = question.algorithm->collective,
             .type = kRunType,
@@ -261,8 +261,7 @@ Result<Call> call_of(const Question& question, std::span<const std::size_t> coun
   }
   call.counts = counts;
   call.options.algorithm = question.algorithm->name;
-  Status status = check_call(call, params.ranks);
-  if (!status.ok()) return status;
+  check_call(call, params.ranks).throw_if_error();
   return call;
 }
 
@@ -284,28 +283,23 @@ Workbench::Options bench_of(const TeamOptions& options, const Call& call) {
 Status calibrate(const RunArguments& a, const Call& call, const Pricing& pricing,
                  RunOutcome& outcome) {
   const auto timed = TimedSchedule::make(outcome.prepared.schedule, outcome.prepared.goal,
-                                         outcome.question.fabric, pricing);
-  if (!timed.ok()) return timed.status();
+                                         outcome.question.fabric, pricing)
+                         .value();
   const TeamOptions options = team_options(a, outcome.prepared.params.ranks);
   WallDemands& demands = outcome.demands;
   demands.total = outcome.predicted.seconds;
-  demands.least = outcome.seconds_of((*timed)->least_cost());
+  demands.least = outcome.seconds_of(timed->least_cost());
   {
-    auto team = machine_team(options);
-    if (!team.ok()) return team.status();
-    auto late = wake_ups(**team);
-    if (!late.ok()) return late.status();
+    auto team = machine_team(options).value();
     constexpr double kNineOfTen = 0.9;
-    demands.resolution = quantile(std::move(*late), kNineOfTen);
+    demands.resolution = quantile(wake_ups(*team), kNineOfTen);
   }
-  auto workbench = Workbench::create(bench_of(options, call));
-  if (!workbench.ok()) return workbench.status();
+  auto workbench = Workbench::create(bench_of(options, call)).value();
   std::vector<double> unclocked;
   constexpr int kPlays = 4;
   for (int i = 0; i < kPlays; ++i) {
-    const auto played = (*workbench)->play(call);
-    if (!played.ok()) return played.status();
-    if (i > 0) unclocked.push_back(played->seconds);  // the first run compiles
+    const auto played = workbench->play(call).value();
+    if (i > 0) unclocked.push_back(played.seconds);  // the first run compiles
   }
   demands.data = median(std::move(unclocked));
   outcome.dilate = a.dilate > 0 ? a.dilate : fitting_dilation(demands);
@@ -346,25 +340,22 @@ bool same_times(const NetworkReport& report, const RunOutcome& outcome) {
 
 // Makes all runs. Wrong data and wrong times are reported in the outcome; only a failure that stops
 // a run is an error.
-Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
+void perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
   TeamOptions options = team_options(a, outcome.prepared.params.ranks);
   options.network = network_of(a, outcome);
-  auto made = Workbench::create(bench_of(options, call));
-  if (!made.ok()) return made.status();
-  Workbench& workbench = **made;
+  auto made = Workbench::create(bench_of(options, call)).value();
+  Workbench& workbench = *made;
   const Communicator& communicator = workbench.communicator();
   outcome.waiting = to_string(communicator.wait_policy());
   if (a.clock == ClockMode::none) {
-    const auto first = workbench.play(call);  // compiles
-    if (!first.ok()) return first.status();
+    workbench.play(call).status().throw_if_error();  // compiles
   }
   std::vector<Perturbation> delays = perturbations(a.perturb, options.ranks);
   const int runs = a.repeat > 0 ? a.repeat : a.clock == ClockMode::virtual_time ? 1 : kUsualRuns;
   for (int i = 0; i < runs; ++i) {
-    const auto played = workbench.play(call, delays);
-    if (!played.ok()) return played.status();
-    outcome.wrong += played->wrong;
-    if (a.clock != ClockMode::wall) outcome.seconds.push_back(played->seconds);
+    const auto played = workbench.play(call, delays).value();
+    outcome.wrong += played.wrong;
+    if (a.clock != ClockMode::wall) outcome.seconds.push_back(played.seconds);
     if (a.clock == ClockMode::none) continue;
     add_ports_in_use(communicator, outcome.ports_in_use);
     const NetworkReport report = communicator.network_report();
@@ -376,7 +367,6 @@ Status perform(const RunArguments& a, const Call& call, RunOutcome& outcome) {
   }
   if (options.ports > 0) add_ports_in_use(communicator, outcome.ports_in_use);
   for (const Perturbation& rank : delays) outcome.delays += rank.delays();
-  return {};
 }
 
 Result<Exit> run_run(const RunArguments& a, Console& console) {
@@ -384,39 +374,32 @@ Result<Exit> run_run(const RunArguments& a, Console& console) {
     return invalid_argument(
         fmt::format("--dilate is {:g}; only a wall clock is dilated: add --clock wall", a.dilate));
   }
-  auto question = question_of(a.question);
-  if (!question.ok()) return question.status();
+  auto question = question_of(a.question).value();
   // Runs move whole elements, and the network charges exactly their bytes.
-  const std::vector<std::size_t> counts = take_whole_elements(*question, kRunType);
-  auto call = call_of(*question, counts);
-  if (!call.ok()) return call.status();
-  const int ranks = question->params.ranks;
-  question->bytes =
-      counts.empty() ? call->count * counts_per_size(call->collective, ranks) * size_of(call->type)
-                     : size_of_counts(call->collective, ranks, question->options.counts);
+  const std::vector<std::size_t> counts = take_whole_elements(question, kRunType);
+  Call call = call_of(question, counts);
+  const int ranks = question.params.ranks;
+  question.bytes = counts.empty()
+                       ? call.count * counts_per_size(call.collective, ranks) * size_of(call.type)
+                       : size_of_counts(call.collective, ranks, question.options.counts);
 
   RunOutcome outcome;
-  auto prepared = prepare(*question);
-  if (!prepared.ok()) return prepared.status();
-  outcome.question = std::move(*question);
-  outcome.prepared = std::move(*prepared);
+  outcome.prepared = prepare(question).value();
+  outcome.question = std::move(question);
   const Params params = outcome.question.algorithm->only_taken(outcome.prepared.params);
-  set_parameters(params, call->options);
-  auto predicted =
+  set_parameters(params, call.options);
+  outcome.predicted =
       simulate(outcome.prepared.schedule, outcome.prepared.goal, outcome.question.fabric,
-               outcome.question.bytes, outcome.question.options);
-  if (!predicted.ok()) return predicted.status();
-  outcome.predicted = std::move(*predicted);
+               outcome.question.bytes, outcome.question.options)
+          .value();
   const auto pricing = pricing_of(outcome.question.fabric, outcome.prepared.goal,
-                                  outcome.question.bytes, outcome.question.options);
-  if (!pricing.ok()) return pricing.status();
+                                  outcome.question.bytes, outcome.question.options)
+                           .value();
 
-  Status status =
-      Workbench::check_memory(bench_of({.ranks = ranks}, *call), counted(ranks, "rank"));
-  if (!status.ok()) return status;
-  if (a.clock == ClockMode::wall) status = calibrate(a, *call, *pricing, outcome);
-  if (status.ok()) status = perform(a, *call, outcome);
-  if (!status.ok()) return status;
+  Workbench::check_memory(bench_of({.ranks = ranks}, call), counted(ranks, "rank"))
+      .throw_if_error();
+  if (a.clock == ClockMode::wall) calibrate(a, call, pricing, outcome).throw_if_error();
+  perform(a, call, outcome);
 
   if (a.json || a.csv) {
     console.out << (a.json ? to_json(a, outcome).dump() + "\n" : to_csv(rounds_of(a, outcome)));

@@ -116,9 +116,8 @@ std::string about(double steps) {
 Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_t most_steps,
                       Console& console) {
   Scaling out;
-  const auto params = read_params(arguments.algorithm);
-  if (!params.ok()) return params.status();
-  const int fewest = params->ranks;
+  const auto params = read_params(arguments.algorithm).value();
+  const int fewest = params.ranks;
   if (most <= fewest) {
     return invalid_argument(fmt::format(
         "--ranks-to is {}; allowed are more than the {} ranks of --ranks", most, fewest));
@@ -126,10 +125,9 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
   for (int n = fewest; n<most; n = n> most / 2 ? most : 2 * n) out.ranks.push_back(n);
   out.ranks.push_back(most);
   std::vector<std::string> left_out;
-  const auto questions = questions_of(arguments, left_out);
-  if (!questions.ok()) return questions.status();
+  const auto questions = questions_of(arguments, left_out).value();
   Progress progress(console);
-  for (const Question& question : *questions) {
+  for (const Question& question : questions) {
     ScalingCurve& curve = out.curves.emplace_back();
     curve.algorithm = question.algorithm->name;
     std::string missing;
@@ -138,7 +136,7 @@ Result<Scaling> scale(const QuestionArguments& arguments, int most, std::uint64_
     for (const int n : out.ranks) {
       const auto tell = [&] {
         if (!progress.due()) return;
-        progress.show(fmt::format("{} of {}: {}, {} ranks", out.curves.size(), questions->size(),
+        progress.show(fmt::format("{} of {}: {}, {} ranks", out.curves.size(), questions.size(),
                                   curve.algorithm, n));
       };
       tell();
@@ -283,10 +281,9 @@ Json arguments_of(const Answer& answer, const Routes& routes, const TracedMessag
 // from, to, bytes, hops, its links (numbers of shared links in Routes), and `between` for a message
 // between groups.
 Result<std::string> trace_json(const Answer& answer) {
-  if (Status status = check(answer); !status.ok()) return status;
+  check(answer).throw_if_error();
   const Fabric& fabric = answer.question.fabric;
-  const auto routes = Routes::make(fabric.wiring, fabric.places_among(answer.params.ranks));
-  if (!routes.ok()) return routes.status();
+  const auto routes = Routes::make(fabric.wiring, fabric.places_among(answer.params.ranks)).value();
   Json events = Json::array();
   const int ports = ports_used(answer.result);
   for (Rank r = 0; r < answer.params.ranks; ++r) {
@@ -305,7 +302,7 @@ Result<std::string> trace_json(const Answer& answer) {
                   {"dur", seconds_of(answer, m.end - m.start) * 1e6},
                   {"pid", m.from},
                   {"tid", 2 * std::max(0, m.send_port)},
-                  {"args", arguments_of(answer, *routes, m)}};
+                  {"args", arguments_of(answer, routes, m)}};
     events.push_back(event);
     event["pid"] = m.to;
     event["tid"] = 2 * std::max(0, m.receive_port) + 1;
@@ -320,7 +317,7 @@ Result<std::string> trace_json(const Answer& answer) {
 // A Gantt chart: a row per send port, a colour per round, and the receiver's number in the bar if
 // it fits.
 Result<std::string> trace_svg(const Answer& answer) {
-  if (Status status = check(answer); !status.ok()) return status;
+  check(answer).throw_if_error();
   const int ports = ports_used(answer.result), rows = answer.params.ranks * ports;
   if (rows > kMostGanttRows) {
     return invalid_argument(fmt::format(
@@ -516,9 +513,8 @@ Status write_trace(const std::string& file, const Answer& answer) {
     return invalid_argument(
         fmt::format("--trace is '{}'; allowed are files that end in .json or .svg", file));
   }
-  const auto text = svg ? trace_svg(answer) : trace_json(answer);
-  if (!text.ok()) return text.status();
-  return of_option("--trace", replace_file(file, *text));
+  const auto text = (svg ? trace_svg(answer) : trace_json(answer)).value();
+  return of_option("--trace", replace_file(file, text));
 }
 
 Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
@@ -535,22 +531,20 @@ Result<Exit> run_scaling(const SimulateArguments& a, Console& console) {
     return invalid_argument("--counts fit one number of ranks; leave out --ranks-to");
   }
   const auto scaling =
-      scale(a.question, *a.ranks_to, a.most_steps.value_or(kMostScaledSteps), console);
-  if (!scaling.ok()) return scaling.status();
+      scale(a.question, *a.ranks_to, a.most_steps.value_or(kMostScaledSteps), console).value();
   if (!a.plot.empty()) {
     const auto network = network_of(a.question.network);
     const Collective collective = *a.question.algorithm.collective;
     const std::string title =
         fmt::format("{} of {} on {}", name_of(collective),
                     format_bytes(vector_bytes(collective, a.question.bytes)), network->name);
-    Status status = write_picture("--plot", a.plot, svg_of(*scaling, title));
-    if (!status.ok()) return status;
+    write_picture("--plot", a.plot, svg_of(scaling, title)).throw_if_error();
   }
-  for (const std::string& note : scaling->notes) {
+  for (const std::string& note : scaling.notes) {
     console.err << "rankine simulate: " << note << "\n";
   }
-  const Table table = table_of(*scaling);
-  console.out << (a.json ? json_of(*scaling) : a.csv ? to_csv(table) : to_text(table));
+  const Table table = table_of(scaling);
+  console.out << (a.json ? json_of(scaling) : a.csv ? to_csv(table) : to_text(table));
   return Exit::ok;
 }
 
@@ -607,26 +601,24 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
         fmt::format("--late is {}; late ranks need --fidelity eq1, without --ideal-blocks",
                     format_duration(a.late.to_double())));
   }
-  const Status files = check_output_files({{"--trace", a.trace}, {"--plot", a.plot}});
-  if (!files.ok()) return files;
+  check_output_files({{"--trace", a.trace}, {"--plot", a.plot}}).throw_if_error();
   if (a.ranks_to) return run_scaling(a, console);
   std::vector<std::string> notes;
-  auto questions = questions_of(a.question, notes);
-  if (!questions.ok()) return questions.status();
-  if (!a.trace.empty() && questions->size() + notes.size() > 1) {
+  auto questions = questions_of(a.question, notes).value();
+  if (!a.trace.empty() && questions.size() + notes.size() > 1) {
     return one_algorithm_only(a.question.algorithm);
   }
   std::vector<Answer> answers;
   Progress progress(console);
   std::size_t number = 0;
-  for (Question& question : *questions) {
+  for (Question& question : questions) {
     ++number;
     question.options.most_bytes = a.memory.value_or(0);
     question.options.may_take = [&, name = question.algorithm->name](std::uint64_t steps) {
       if (progress.due()) {
         progress.show(fmt::format(
             "{}{}: {:.1f} G steps, each about a nanosecond or a byte",
-            questions->size() > 1 ? fmt::format("{} of {}, ", number, questions->size()) : "", name,
+            questions.size() > 1 ? fmt::format("{} of {}, ", number, questions.size()) : "", name,
             static_cast<double>(steps) / 1e9));
       }
       return Status();
@@ -653,7 +645,7 @@ Result<Exit> run_simulate(const SimulateArguments& a, Console& console) {
   progress.clear();
   if (answers.empty()) return invalid_argument(notes.back());
   if (!a.trace.empty()) {
-    if (Status status = write_trace(a.trace, answers.front()); !status.ok()) return status;
+    write_trace(a.trace, answers.front()).throw_if_error();
   }
   for (const std::string& note : notes) console.err << "rankine simulate: " << note << "\n";
   if (a.json) {

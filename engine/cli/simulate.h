@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/schedule/collective.h"
-#include "algorithms/schedule/schedule.h"
 #include "engine/base/status.h"
 #include "engine/cli/arguments.h"
 #include "engine/cli/console.h"
@@ -24,14 +22,12 @@ namespace rankine::tools {
 // of errors. Throws the streams' exceptions.
 std::size_t answer_batch(std::istream& in, std::ostream& out);
 
-// Scaling is the times of algorithms with growing numbers of ranks: one kind of question for many
-// numbers of ranks.
-
 struct ScalingCurve {
   std::string algorithm{};
   std::vector<std::pair<int, double>> seconds{};  // by ranks, rising; answered questions only
 };
 
+// The times of algorithms with growing numbers of ranks: one kind of question for many.
 struct Scaling {
   std::vector<int> ranks{};  // requested numbers of ranks
   std::vector<ScalingCurve> curves{};

@@ -15,7 +15,6 @@
 
 #include "algorithms/catalogue.h"
 #include "algorithms/parameters.h"
-#include "engine/base/units.h"
 
 namespace rankine::tools {
 namespace {

@@ -16,7 +16,6 @@
 
 #include "algorithms/catalogue.h"
 #include "engine/base/status.h"  // for did_you_mean
-#include "engine/base/units.h"
 
 namespace rankine::tools {
 
@@ -40,16 +39,12 @@ std::string legible(std::string_view text);
 Status unknown_name(std::string_view argument, std::string_view value,
                     std::span<const std::string_view> allowed);
 
-// The catalogue's formulas in usual notation.
-
 // "2*(clog2(N)+P-1)" becomes "2(ceil(log2 N)+P-1)", "if(N-1,a,b)" becomes "a if N>1, else b".
 // Unknown parts stay unchanged. Requires matching parentheses.
 std::string readable_formula(std::string_view formula);
 
-// The ports that a schedule needs and the network's ports, in words: case A and case B of Lu,
-// "Collective Algorithms", 2026, C.4. If a rank has fewer ports than messages in a round, the
-// messages queue, and their overlap is lost.
-
+// The ports that a schedule needs and the network's, in words: case A and case B of Lu, "Collective
+// Algorithms", 2026, C.4. If a rank has fewer ports than messages in a round, the messages queue.
 // "needs 3 ports per rank, the network has 1: rounds serialise (case B of the survey's C.4)".
 // needed: the most messages that one rank sends in a round, or receives in a round; the greater of
 // the two.
@@ -58,16 +53,11 @@ std::string port_budget(int needed, int ports);
 std::string port_need(int needed);
 inline bool rounds_serialise(int needed, int ports) { return needed > ports; }
 
-// EmbeddedFile is a file built into the program; embed.py writes the functions that return such
-// files.
-
+// A file built into the program; embed.py writes the functions that return such files.
 struct EmbeddedFile {
   std::string name;  // below the folder given to embed.py
   std::string text;
 };
-
-// Collectives and algorithms by typed names (algorithms/catalogue.h), for command lines and
-// requests.
 
 // Reads a collective for which the catalogue has an algorithm.
 Result<Collective> read_collective(std::string_view argument, std::string_view text);
@@ -78,9 +68,6 @@ Result<std::vector<const Algorithm*>> read_algorithms(std::string_view argument,
                                                       std::string_view text,
                                                       std::optional<Collective> collective);
 
-// AlgorithmArguments are the algorithms of a question and their parameters, in the grammar of
-// algorithms/parameters.h for all subcommands and for requests in JSON.
-
 // A parameter as the user wrote it; errors show `argument` ("--group") and `shown` ("'4'").
 struct GivenParameter {
   const Parameter* parameter = nullptr;
@@ -88,6 +75,8 @@ struct GivenParameter {
   std::string argument, shown;
 };
 
+// The algorithms of a question and their parameters (algorithms/parameters.h), for all subcommands
+// and for requests in JSON.
 struct AlgorithmArguments {
   std::optional<Collective> collective{};
   // From a file, in place of --algo: none or one; `begin` has its parameters.
@@ -127,13 +116,10 @@ Status one_algorithm_only(const AlgorithmArguments& arguments);
 // collective, like ranks.
 Status check_taken(const AlgorithmArguments& arguments, const std::vector<const Algorithm*>& lines);
 
-// Parameters of algorithms in JSON, in and out, with the names of algorithms/parameters.h: some are
-// members of the request, the others of its member "params".
-
 using Json = nlohmann::ordered_json;
 
-// Writes the parameters that the algorithm takes, as numbers, lists and texts such as "4x4"; `rest`
-// may be `request`.
+// Writes the parameters that the algorithm takes, as numbers, lists and texts such as "4x4": some
+// are members of the request, the others of its member "params"; `rest` may be `request`.
 void write_parameters(const Algorithm& entry, const Params& params, Json& request, Json& rest);
 
 // Reads a member of the request, or of its "params". False: the name is not a parameter there.
@@ -148,8 +134,6 @@ std::string parameter_names(bool in_request);
 
 // "bytes is -1; allowed are ..."
 Status bad_member(std::string_view member, const Json& value, std::string_view allowed);
-
-// An entry of the catalogue as JSON.
 
 // True for numbers that formulas use; lists differ for every algorithm.
 inline bool in_formulas(const Parameter& row) {

@@ -567,13 +567,12 @@ Exit run(std::vector<std::string> arguments, Console& console, const Laboratory*
     return fail(console, who, unknown_argument(app_of(*one), rest.front()), Exit::usage);
   }
   try {
-    Result<Exit> result = one->run(console);
-    if (result.ok()) return *result;
-    const Status& status = result.status();
-    const std::string kind = status.code() == Code::invalid_argument
-                                 ? std::string()
-                                 : fmt::format("{}: ", name_of(status.code()));
-    return fail(console, who, kind + status.text(), exit_of(status.code()));
+    return one->run(console).value();
+  } catch (const Error& error) {
+    std::string_view text = error.what();
+    const bool is_usage = error.code() == Code::invalid_argument;
+    if (is_usage) text.remove_prefix(name_of(error.code()).size() + std::strlen(": "));
+    return fail(console, who, text, exit_of(error.code()));
   } catch (const std::bad_alloc&) {
     return fail(console, who, "out of memory", Exit::environment);
   } catch (const std::exception& error) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <ostream>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/api/team.h"
@@ -57,32 +58,20 @@ struct Package {
 // Packages by first appearance. A node with CPUs in several packages appears in each of them.
 std::vector<Package> packages_of(const Topology& topology) {
   std::vector<Package> packages;
-  const auto find_or_add = [](auto& all, auto is, auto make) -> auto& {
+  const auto find_or_add = [](auto& all, auto one, auto is) -> auto& {
     const auto found = std::find_if(all.begin(), all.end(), is);
-    if (found != all.end()) return *found;
-    all.push_back(make());
-    return all.back();
+    return found != all.end() ? *found : all.emplace_back(std::move(one));
   };
   for (const Cpu& cpu : topology.cpus()) {
-    Package& package = find_or_add(
-        packages, [&](const Package& p) { return p.number == cpu.package; },
-        [&] {
-          return Package{cpu.package, {}};
-        });
+    Package& package = find_or_add(packages, Package{cpu.package, {}},
+                                   [&](const Package& p) { return p.number == cpu.package; });
     const NumaNode* home = topology.find_node(cpu.numa_node);
-    Node& node = find_or_add(
-        package.nodes, [&](const Node& n) { return n.node == home; },
-        [&] {
-          return Node{home, {}};
-        });
-    Cache& cache = find_or_add(
-        node.caches, [&](const Cache& c) { return c.first->l3 == cpu.l3; },
-        [&] {
-          return Cache{&cpu, {}};
-        });
-    Core& core = find_or_add(
-        cache.cores, [&](const Core& c) { return c.cpus.front()->core == cpu.core; },
-        [] { return Core{}; });
+    Node& node =
+        find_or_add(package.nodes, Node{home, {}}, [&](const Node& n) { return n.node == home; });
+    Cache& cache = find_or_add(node.caches, Cache{&cpu, {}},
+                               [&](const Cache& c) { return c.first->l3 == cpu.l3; });
+    Core& core = find_or_add(cache.cores, Core{},
+                             [&](const Core& c) { return c.cpus.front()->core == cpu.core; });
     core.cpus.push_back(&cpu);
   }
   return packages;
@@ -298,9 +287,9 @@ std::string to_svg(const TopoView& view) { return Drawing(view).draw(); }
 namespace {
 
 // Small and large calls on all transports create mailboxes, boards, scratch and plans.
-Status use(Team& team) {
+void use(Team& team) {
   constexpr std::size_t kSmall = 64, kLarge = 16 * 1024;
-  Status status = team.run([](Member& me) {
+  const auto call = [](Member& me) {
     std::vector<float> in(kLarge), out(kLarge);
     for (const Transport transport : {Transport::mailbox, Transport::direct}) {
       for (const std::size_t count : {kSmall, kLarge}) {
@@ -312,8 +301,8 @@ Status use(Team& team) {
     }
     me.all_reduce(std::span<const float>(in.data(), 1), std::span<float>(out.data(), 1))
         .throw_if_error();
-  });
-  return status;
+  };
+  team.run(call).throw_if_error();
 }
 
 // Touches a page for every node in use, to show its real node.
@@ -333,7 +322,7 @@ StagingView try_staging(Team& team, const Placement& placement) {
   return view;
 }
 
-Result<TopoView::Real> try_out(const TopoOptions& options, int ranks, const Placement& placement) {
+TopoView::Real try_out(const TopoOptions& options, int ranks, const Placement& placement) {
   TopoView::Real real;
   real.machine = read_machine();
   real.costs = machine_costs();
@@ -341,15 +330,16 @@ Result<TopoView::Real> try_out(const TopoOptions& options, int ranks, const Plac
     real.table = tuning_file().path;
     real.table_made = table->made();
   }
-  auto team = machine_team(
-      {.ranks = ranks, .placement = options.placement, .lock_memory = options.lock_memory});
-  if (!team.ok()) return team.status();
-  Communicator& communicator = (*team)->communicator();
+  auto team =
+      machine_team(
+          {.ranks = ranks, .placement = options.placement, .lock_memory = options.lock_memory})
+          .value();
+  Communicator& communicator = team->communicator();
   real.waiting = to_string(communicator.wait_policy());
   real.memory_idle = communicator.memory_bytes();
-  if (Status status = use(**team); !status.ok()) return status;
+  use(*team);
   real.memory_used = communicator.memory_bytes();
-  real.report = (*team)->report();
+  real.report = team->report();
   real.shared = communicator.shared_memory();
   for (Rank r = 0; r < ranks; ++r) {
     RankMemory memory = communicator.memory_of(r);
@@ -360,7 +350,7 @@ Result<TopoView::Real> try_out(const TopoOptions& options, int ranks, const Plac
     view.memory = std::move(memory);
     real.memory.push_back(std::move(view));
   }
-  real.staging = try_staging(**team, placement);
+  real.staging = try_staging(*team, placement);
   return real;
 }
 
@@ -379,14 +369,9 @@ Result<Exit> topo(const TopoOptions& options, Console& console) {
                 .placement = place_ranks(topology, ranks, options.placement),
                 .real = std::nullopt};
   if (!view.placement.ok()) return invalid_argument("--placement: " + view.placement.error);
-  if (!options.synthetic) {
-    auto real = try_out(options, ranks, view.placement);
-    if (!real.ok()) return real.status();
-    view.real = std::move(*real);
-  }
+  if (!options.synthetic) view.real = try_out(options, ranks, view.placement);
   if (!options.svg.empty()) {
-    Status status = write_picture("--svg", options.svg, to_svg(view));
-    if (!status.ok()) return status;
+    write_picture("--svg", options.svg, to_svg(view)).throw_if_error();
   }
   if (options.json) {
     console.out << to_json(view).dump(2) << "\n";

@@ -91,6 +91,15 @@ constexpr std::size_t kGoOn = 4;  // contenders that go on after the first round
 constexpr double kNear = 2;       // contenders that never come within this factor of the best are
                                   // dropped
 
+struct TunePlan {
+  std::vector<int> ranks;
+  std::vector<Collective> collectives;
+  std::vector<std::size_t> sizes;
+  int rounds;         // in each phase, choosing and judging, at most
+  bool until_budget;  // stop choosing and judging when the time is over
+  Costs costs{};      // used by the calls
+};
+
 // All contests for this number of ranks, small sizes first.
 std::vector<Contest> contests_for(const TunePlan& plan, int ranks) {
   std::vector<Contest> contests;
@@ -104,8 +113,8 @@ std::vector<Contest> contests_for(const TunePlan& plan, int ranks) {
   return contests;
 }
 
-Result<std::unique_ptr<Workbench>> workbench_for(const std::vector<Contest>& contests, int ranks,
-                                                 const Costs& costs) {
+std::unique_ptr<Workbench> workbench_for(const std::vector<Contest>& contests, int ranks,
+                                         const Costs& costs) {
   Workbench::Options options;
   options.team = {.ranks = ranks, .tuned = false, .costs = costs};
   for (const Contest& contest : contests) {
@@ -113,9 +122,8 @@ Result<std::unique_ptr<Workbench>> workbench_for(const std::vector<Contest>& con
     options.buffers.input = std::max(options.buffers.input, bytes.input);
     options.buffers.output = std::max(options.buffers.output, bytes.output);
   }
-  Status status = Workbench::check_memory(options, "--maxbytes: " + counted(ranks, "rank"));
-  if (!status.ok()) return status;
-  return Workbench::create(options);
+  Workbench::check_memory(options, "--maxbytes: " + counted(ranks, "rank")).throw_if_error();
+  return Workbench::create(options).value();
 }
 
 // Computes the protocols' medians, and the choices' regrets against the best of each protocol.
@@ -135,14 +143,14 @@ void judge(Verdict& verdict) {
   verdict.table_regrets = regrets(verdict.table != nullptr ? *verdict.table : *verdict.standard);
 }
 
-}  // namespace
-
-Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table, double seconds,
-                      Progress& progress, std::vector<Verdict>& verdicts, CRealTrials* trials) {
+// Measures with `ranks` ranks for `seconds` and appends the verdicts. With a table it judges the
+// table's choices; without one it makes the choices. All rounds go to `trials` unless it is
+// nullptr. Errors: errors of the calls, and insufficient memory.
+void reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table, double seconds,
+                    Progress& progress, std::vector<Verdict>& verdicts, CRealTrials* trials) {
   std::vector<Contest> contests = contests_for(plan, ranks);
-  if (contests.empty()) return {};
-  auto workbench = workbench_for(contests, ranks, plan.costs);
-  if (!workbench.ok()) return workbench.status();
+  if (contests.empty()) return;
+  const auto workbench = workbench_for(contests, ranks, plan.costs);
   const auto begin = Clock::now();
   const auto after = [&](double part) {
     if (!plan.until_budget) return Clock::time_point::max();
@@ -169,14 +177,13 @@ Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table,
     }
   };
 
-  Status status = race(**workbench, contests, 1, true, after(kForLooking), show("looking"));
-  if (!status.ok()) return status;
+  race(*workbench, contests, 1, true, after(kForLooking), show("looking")).throw_if_error();
   add_trials(contests);
   std::erase_if(contests, [](const Contest& contest) { return contest.rounds() == 0; });
   for (Contest& contest : contests) keep_the_best(contest, kGoOn, kNear, asked(contest));
   if (table == nullptr) {
-    status = race(**workbench, contests, plan.rounds, false, after(kForChoosing), show("choosing"));
-    if (!status.ok()) return status;
+    race(*workbench, contests, plan.rounds, false, after(kForChoosing), show("choosing"))
+        .throw_if_error();
     add_trials(contests);
   }
   const std::size_t first = verdicts.size();
@@ -198,17 +205,13 @@ Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table,
   for (std::size_t i = first; i < verdicts.size(); ++i) {
     again.push_back(std::move(verdicts[i].contest));
   }
-  status = race(**workbench, again, plan.rounds, false, after(1), show("judging"));
-  if (!status.ok()) return status;
+  race(*workbench, again, plan.rounds, false, after(1), show("judging")).throw_if_error();
   add_trials(again);
   for (std::size_t i = first; i < verdicts.size(); ++i) {
     verdicts[i].contest = std::move(again[i - first]);
     judge(verdicts[i]);
   }
-  return {};
 }
-
-namespace {
 
 // The verdicts of one collective with one number of ranks.
 using Group = std::vector<const Verdict*>;
@@ -565,8 +568,8 @@ TuningTable table_of(std::span<const Verdict> verdicts, const CostModel& model, 
 }
 
 // Searches the costs with each number of ranks, as far as they can be tried with it.
-Status search_all_costs(const TuneArguments& a, TunePlan& plan, Clock::time_point begin,
-                        Progress& progress, TuneFindings& found) {
+void search_all_costs(const TuneArguments& a, TunePlan& plan, Clock::time_point begin,
+                      Progress& progress, TuneFindings& found) {
   constexpr double kShare = 0.25;  // of the budget
   constexpr int kRounds = 5;
   const auto share = std::chrono::duration_cast<Clock::duration>(kShare * a.budget);
@@ -576,14 +579,14 @@ Status search_all_costs(const TuneArguments& a, TunePlan& plan, Clock::time_poin
                      {.deadline = plan.until_budget ? begin + share : Clock::time_point::max(),
                       .rounds = std::min(plan.rounds, kRounds),
                       .collectives = plan.collectives,
-                      .progress = [&](std::string_view field) {
-                        progress.show(fmt::format("costs among {} ranks: {}", ranks, field));
-                      }});
-    if (!findings.ok()) return findings.status();
-    plan.costs = settled(plan.costs, *findings);
-    found.costs.insert(found.costs.end(), findings->begin(), findings->end());
+                      .progress =
+                          [&](std::string_view field) {
+                            progress.show(fmt::format("costs among {} ranks: {}", ranks, field));
+                          }})
+            .value();
+    plan.costs = settled(plan.costs, findings);
+    found.costs.insert(found.costs.end(), findings.begin(), findings.end());
   }
-  return {};
 }
 
 // Checks the plan before the long measurement.
@@ -626,13 +629,10 @@ Result<Exit> run_tune(const TuneArguments& a, Console& console) {
                               file.path));
   }
   // Detects an unwritable path before minutes of measuring.
-  if (!a.check) {
-    Status status = prepare_tuning_file(file.path);
-    if (!status.ok()) return status;
-  }
+  if (!a.check) prepare_tuning_file(file.path).throw_if_error();
   TunePlan plan = plan_of(a, machine);
   if (before) plan.costs = before->costs();
-  if (Status status = check_contested(plan); !status.ok()) return status;
+  check_contested(plan).throw_if_error();
   const InterruptGuard guard;
 
   const double budget = std::chrono::duration<double>(a.budget).count();
@@ -646,12 +646,9 @@ Result<Exit> run_tune(const TuneArguments& a, Console& console) {
     if (!measured.ok() && interruption() == 0) return measured.status();
     if (measured.ok()) {
       found.points = std::move(*measured);
-      auto fitted = fit_costs(found.points);
-      if (!fitted.ok()) return fitted.status();
-      found.fit = std::move(*fitted);
+      found.fit = fit_costs(found.points).value();
     }
-    Status status = search_all_costs(a, plan, begin, progress, found);
-    if (!status.ok()) return status;
+    search_all_costs(a, plan, begin, progress, found);
   }
   // A fit to noise may be no valid model; then times have no model to be compared with.
   std::optional<Fabric> fabric;
@@ -670,16 +667,14 @@ Result<Exit> run_tune(const TuneArguments& a, Console& console) {
     const double spent = std::chrono::duration<double>(Clock::now() - begin).count();
     std::optional<CRealTrials> trials;
     if (fabric) trials.emplace(*fabric, plan.costs);
-    Status status = reach_verdicts(plan, plan.ranks[i], a.check ? &*before : nullptr,
-                                   (budget - spent) / static_cast<double>(plan.ranks.size() - i),
-                                   progress, found.verdicts, trials ? &*trials : nullptr);
-    if (!status.ok()) return status;
+    reach_verdicts(plan, plan.ranks[i], a.check ? &*before : nullptr,
+                   (budget - spent) / static_cast<double>(plan.ranks.size() - i), progress,
+                   found.verdicts, trials ? &*trials : nullptr);
     if (interruption() != 0) break;
     whole = found.verdicts.size();
     if (!trials) continue;
-    const auto measured = trials->measured();
-    if (!measured.ok()) return measured.status();
-    found.c_real.insert(found.c_real.end(), measured->begin(), measured->end());
+    const auto measured = trials->measured().value();
+    found.c_real.insert(found.c_real.end(), measured.begin(), measured.end());
   }
   const bool interrupted = interruption() != 0;
   progress.clear();
@@ -692,9 +687,9 @@ Result<Exit> run_tune(const TuneArguments& a, Console& console) {
   found.complete = !interrupted;
   if (found.written) {
     const std::span<const Verdict> measured(found.verdicts.data(), whole);
-    Status status = save_tuning(
-        table_of(measured, found.fit->model, plan.costs, found.c_real, before, here), file.path);
-    if (!status.ok()) return status;
+    save_tuning(table_of(measured, found.fit->model, plan.costs, found.c_real, before, here),
+                file.path)
+        .throw_if_error();
   }
   const std::string about =
       a.check ? fmt::format("table of {}: {}", before->made(), file.path)

@@ -64,13 +64,12 @@ Choice robust_choice(std::span<const std::vector<Context>> protocols, std::size_
 // run; kNotTimed if it never ran.
 Context median_over(const std::vector<Context>& contexts);
 
-// Regrets of many choices together.
 struct RegretSummary {
   std::size_t samples = 0;
   double geometric_mean = 1, max = 1;
   std::size_t worst = 0;  // index of the first that has the maximum
 };
-// Requires positive, finite values.
+// Of many choices together. Requires positive, finite values.
 RegretSummary summarise_regrets(const std::vector<double>& regrets);
 
 // A contest times all algorithms of a collective at one size, in turns.
@@ -210,10 +209,8 @@ Result<std::vector<CostFinding>> search_costs(const Costs& costs, int ranks,
 // `costs` with the values found.
 Costs settled(Costs costs, std::span<const CostFinding> findings);
 
-// CRealTrials computes c_real from trials: the times of contests over the model's times of their
-// calls.
-
-// Not thread-safe.
+// Computes c_real from trials: the times of contests over the model's times of their calls. Not
+// thread-safe.
 class CRealTrials {
  public:
   // Times are seconds on `machine` (machine_fabric()); `costs` determine the segments of calls.
@@ -239,8 +236,6 @@ class CRealTrials {
 // A header line with the columns' names and one line per algorithm; empty if `measured` is empty.
 std::string table_of(const std::vector<MeasuredCReal>& measured);
 
-// The findings of tune: contests, a choice in each, and measurements of that choice.
-
 // A finished contest with the choice and its cost.
 struct Verdict {
   Contest contest{};  // contexts: measured after the choice
@@ -254,23 +249,6 @@ struct Verdict {
   // A median of fewer rounds is unreliable.
   bool judged() const { return contest.rounds() >= kFewestRounds; }
 };
-
-struct TunePlan {
-  std::vector<int> ranks;
-  std::vector<Collective> collectives;
-  std::vector<std::size_t> sizes;
-  int rounds;         // in each phase, choosing and judging, at most
-  bool until_budget;  // stop choosing and judging when the time is over
-  Costs costs{};      // used by the calls
-};
-
-// Measures with `ranks` ranks for `seconds` and appends the verdicts. With a table it judges the
-// table's choices; without one it makes the choices. All rounds go to `trials` unless it is
-// nullptr. Errors: errors of the calls, and insufficient memory.
-Status reach_verdicts(const TunePlan& plan, int ranks, const TuningTable* table, double seconds,
-                      Progress& progress, std::vector<Verdict>& verdicts, CRealTrials* trials);
-
-// The output of tune: the fitted model, regrets by collective and by size, as text and as JSON.
 
 struct TuneFindings {
   std::vector<CostPoint> points{};

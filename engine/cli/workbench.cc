@@ -267,8 +267,7 @@ void along_block(int b, std::size_t block_bytes, std::size_t element_bytes,
   }
 }
 
-}  // namespace
-
+// The contents of a call's buffers, in the collective's natural blocks and with unmoved borders.
 CollectiveSpec natural_goal(const Call& call, int ranks) {
   return {call.collective, ranks, natural_blocks(call.collective, ranks), call.root, call.peer};
 }
@@ -277,6 +276,8 @@ Layout natural_layout(const Call& call, int ranks) {
   return make_layout(natural_goal(call, ranks), natural_counts(call, ranks), size_of(call.type),
                      Borders::plain);
 }
+
+}  // namespace
 
 TestData::TestData(Collective collective, int ranks, DataType type, ReduceOp op, std::uint64_t seed)
     : type_(type), element_bytes_(size_of(type)), period_bytes_(element_bytes_ * kPeriod) {

@@ -41,10 +41,6 @@ struct ProcessRank {
 // Every partial result is exact in the type: whole numbers with small sums, products of few twos
 // and halves, and any value for integers, which wrap. f16 and bf16 need no tolerance either.
 
-// The contents of a call's buffers, in the collective's natural blocks and with unmoved borders.
-CollectiveSpec natural_goal(const Call& call, int ranks);
-Layout natural_layout(const Call& call, int ranks);
-
 // Immutable; used by all ranks at once.
 class TestData {
  public:

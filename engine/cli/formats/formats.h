@@ -106,8 +106,6 @@ class TransferWriter {
 };
 
 Result<WrittenSchedule> read_schedule_text(std::string_view text);
-Result<WrittenSchedule> read_schedule_json(std::string_view text);
-std::string schedule_json(const Schedule& schedule, const CollectiveSpec& goal);
 
 // "0 -> 1: 0..3 on 1 to 0 +", within the ranks, blocks and planes of `within`; "<->" gives two.
 Result<std::vector<Transfer>> read_transfer(const Words& words, const WrittenSchedule& within);

@@ -213,8 +213,6 @@ Result<ScheduleHead> read_head(const Json& object) {
   return head;
 }
 
-}  // namespace
-
 Result<WrittenSchedule> read_schedule_json(std::string_view text) {
   const auto object = read_json<Json>("the schedule", text);
   if (!object.ok()) return object.status();
@@ -247,8 +245,6 @@ Result<WrittenSchedule> read_schedule_json(std::string_view text) {
 }
 
 // Written schedules as text.
-
-namespace {
 
 // "0..3,6": each index within 0 .. last, in the order written.
 Result<IndexList> read_indices(std::string_view what, std::string_view text, int last) {
@@ -487,6 +483,8 @@ std::string schedule_text(const Schedule& schedule, const CollectiveSpec& goal) 
   return out;
 }
 
+namespace {
+
 std::string schedule_json(const Schedule& schedule, const CollectiveSpec& goal) {
   Json out = {{"collective", name_of(goal.collective)}, {"ranks", schedule.ranks}};
   if (has_root(goal.collective)) out["root"] = goal.root;
@@ -508,8 +506,6 @@ std::string schedule_json(const Schedule& schedule, const CollectiveSpec& goal) 
   }
   return out.dump() + "\n";
 }
-
-namespace {
 
 template <class Text>
 bool begins_with(std::string_view text, const Text& begin) {

@@ -365,9 +365,9 @@ TEST(SlowestOf, TakesTheSlowestRankOfEachBatch) {
   EXPECT_EQ(slowest_of(series), (std::vector<double>{2, 4, 3}));
   PerfOptions options;
   options.skip_batches = 2;
-  EXPECT_EQ(shown_statistics(series, options).max, 3);
+  EXPECT_EQ(summarise(shown_batches(series, options)).max, 3);
   options.skip_batches = 9;
-  EXPECT_EQ(shown_statistics(series, options).samples, 0U);
+  EXPECT_EQ(summarise(shown_batches(series, options)).samples, 0U);
 }
 
 TEST(PerfTotals, CountsWrongElements) {
