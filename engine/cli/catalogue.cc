@@ -712,13 +712,16 @@ std::vector<Tally> tallies_of(const std::vector<SweepResult>& results) {
   return tallies;
 }
 
+std::size_t failed_of(const std::vector<SweepResult>& results) {
+  return static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(), [](const auto& one) { return !one.ok(); }));
+}
+
 void print(const std::string& ranks, const std::vector<SweepResult>& results,
            const std::vector<SweepResult>& too_large, double seconds, bool csv, Console& console) {
-  const std::vector<Tally> tallies = tallies_of(results);
   Table table(as::text("collective"), "algorithms", "cases", "proved", "failed");
-  std::size_t failed = 0;
-  for (const Tally& tally : tallies) {
-    failed += tally.failed;
+  const std::size_t failed = failed_of(results);
+  for (const Tally& tally : tallies_of(results)) {
     table.add(name_of(tally.collective), tally.algorithms.size(), tally.cases,
               tally.cases - tally.failed, tally.failed);
   }
@@ -747,8 +750,7 @@ void print(const std::string& ranks, const std::vector<SweepResult>& results,
 void print_json(const std::string& ranks, const std::vector<SweepResult>& results,
                 const std::vector<SweepResult>& too_large, double seconds, Console& console) {
   Json json;
-  std::size_t failed = 0;
-  for (const SweepResult& result : results) failed += result.ok() ? 0 : 1;
+  const std::size_t failed = failed_of(results);
   json["ranks"] = ranks;
   json["cases"] = results.size();
   json["proved"] = results.size() - failed;
@@ -831,9 +833,7 @@ Result<Exit> run_verify(const VerifyArguments& arguments, Console& console) {
   } else {
     print(ranks, results, too_large, seconds, arguments.csv, console);
   }
-  const bool proved = std::all_of(results.begin(), results.end(),
-                                  [](const SweepResult& result) { return result.ok(); });
-  return proved ? Exit::ok : Exit::wrong;
+  return failed_of(results) == 0 ? Exit::ok : Exit::wrong;
 }
 
 }  // namespace

@@ -399,64 +399,6 @@ void print_verdict(const std::vector<int>& proved, const std::vector<int>& wrong
       << violation_text(first->written, first->violation);
 }
 
-// The question about a file with a function schedule(n), which must be right for every n.
-struct FunctionQuestion {
-  std::string file;
-  std::vector<int> ranks;
-  std::uint64_t bytes = 0;
-  Fabric network;  // in the form of network_of()
-  SimulateOptions options;
-  FunctionLimits limits;
-  bool json = false;  // one line for each number of ranks
-};
-
-// Prints the cost of each schedule and the reason of the first wrong one.
-Result<Exit> check_function(const FunctionQuestion& q, Console& console) {
-  // A function may run for ever; an interrupt must remove its folder and its process.
-  const InterruptGuard guard;
-  const auto interrupted = [&console] {
-    console.err << "rankine check: interrupted\n";
-    return exit_of_interruption();
-  };
-  const auto function = ScheduleFunction::open(q.file, q.limits);
-  if (interruption() != 0) return interrupted();
-  if (!function.ok()) return function.status();
-  Table table("N", "rounds", as::number("least", "", "-"), as::bytes("bytes"),
-              As("{:.2f} x")("of the least"), as::model_time("time"), As("{:.2f} x")("of the best"),
-              as::text("the best"));
-  std::vector<int> proved, wrong;
-  std::optional<Wrong> first;
-  Progress progress(console);
-  for (const int ranks : q.ranks) {
-    progress.show(fmt::format("{}, N = {}", q.file, ranks));
-    auto written = function->schedule(ranks);
-    if (interruption() != 0) {
-      progress.clear();
-      return interrupted();
-    }
-    if (!written.ok()) return written.status();
-    const auto fabric = wired_for(q.network, ranks).value();
-    const auto judged = judge(*written, fabric, q.bytes, q.options).value();
-    (judged.violation ? wrong : proved).push_back(ranks);
-    if (q.json) {
-      console.out << judgement_json(*written, judged, fabric, q.options.sync).dump() << '\n';
-      continue;
-    }
-    table.rows.push_back(row_of(ranks, judged));
-    if (judged.violation && !first) first = Wrong{std::move(*written), *judged.violation};
-  }
-  progress.clear();
-  const Exit exit = wrong.empty() ? Exit::ok : Exit::wrong;
-  if (q.json) return exit;
-  console.out << to_text(table) << '\n';
-  print_verdict(proved, wrong, first, console.out);
-  if (!proved.empty()) {
-    console.out << fmt::format("\nbytes: of {}, by the busiest rank; time: on {}, {}\n",
-                               format_bytes(q.bytes), describe(q.network), name_of(q.options.sync));
-  }
-  return exit;
-}
-
 constexpr std::string_view kUsualRanks = "1..17";
 
 Result<std::vector<int>> read_ranks(std::string_view argument, std::string_view text) {
@@ -483,6 +425,59 @@ Result<std::size_t> read_memory(std::string_view argument, std::string_view text
       "{} is '{}'; allowed are 16M and more, which a program needs to start", argument, text));
 }
 
+// Judges a file with a function schedule(n), which must be right for every n: prints the cost of
+// each schedule, and the reason of the first wrong one.
+Result<Exit> check_function(const CheckArguments& a, const Fabric& network,
+                            const SimulateOptions& options, Console& console) {
+  // A function may run for ever; an interrupt must remove its folder and its process.
+  const InterruptGuard guard;
+  const auto interrupted = [&console] {
+    console.err << "rankine check: interrupted\n";
+    return exit_of_interruption();
+  };
+  const auto all = a.ranks.empty() ? read_ranks("--ranks", kUsualRanks).value() : a.ranks;
+  FunctionLimits limits;
+  if (a.seconds) limits.time = std::chrono::seconds(*a.seconds);
+  if (a.memory) limits.memory = *a.memory;
+  const auto function = ScheduleFunction::open(a.file, limits);
+  if (interruption() != 0) return interrupted();
+  if (!function.ok()) return function.status();
+  Table table("N", "rounds", as::number("least", "", "-"), as::bytes("bytes"),
+              As("{:.2f} x")("of the least"), as::model_time("time"), As("{:.2f} x")("of the best"),
+              as::text("the best"));
+  std::vector<int> proved, wrong;
+  std::optional<Wrong> first;
+  Progress progress(console);
+  for (const int ranks : all) {
+    progress.show(fmt::format("{}, N = {}", a.file, ranks));
+    auto written = function->schedule(ranks);
+    if (interruption() != 0) {
+      progress.clear();
+      return interrupted();
+    }
+    if (!written.ok()) return written.status();
+    const auto fabric = wired_for(network, ranks).value();
+    const auto judged = judge(*written, fabric, a.bytes, options).value();
+    (judged.violation ? wrong : proved).push_back(ranks);
+    if (a.json) {
+      console.out << judgement_json(*written, judged, fabric, a.sync).dump() << '\n';
+      continue;
+    }
+    table.rows.push_back(row_of(ranks, judged));
+    if (judged.violation && !first) first = Wrong{std::move(*written), *judged.violation};
+  }
+  progress.clear();
+  const Exit exit = wrong.empty() ? Exit::ok : Exit::wrong;
+  if (a.json) return exit;
+  console.out << to_text(table) << '\n';
+  print_verdict(proved, wrong, first, console.out);
+  if (!proved.empty()) {
+    console.out << fmt::format("\nbytes: of {}, by the busiest rank; time: on {}, {}\n",
+                               format_bytes(a.bytes), describe(network), name_of(a.sync));
+  }
+  return exit;
+}
+
 Result<Exit> check_order(const CheckArguments& a, const std::string& text,
                          const CheckLaboratory* laboratory, Console& console) {
   if (laboratory != nullptr) return laboratory->order(text, a.json, console);
@@ -494,13 +489,7 @@ Result<Exit> check_schedule(const CheckArguments& a, const CheckLaboratory* labo
                             Console& console) {
   const auto network = network_of(a.network).value();
   const SimulateOptions options = {.sync = a.sync, .lower = a.network.lower};
-  if (ScheduleFunction::is_named(a.file)) {
-    const auto ranks = a.ranks.empty() ? read_ranks("--ranks", kUsualRanks).value() : a.ranks;
-    FunctionLimits limits;
-    if (a.seconds) limits.time = std::chrono::seconds(*a.seconds);
-    if (a.memory) limits.memory = *a.memory;
-    return check_function({a.file, ranks, a.bytes, network, options, limits, a.json}, console);
-  }
+  if (ScheduleFunction::is_named(a.file)) return check_function(a, network, options, console);
   for (const auto& [option, is_given] : {std::pair{"--ranks", !a.ranks.empty()},
                                          {"--seconds", a.seconds.has_value()},
                                          {"--memory", a.memory.has_value()}}) {

@@ -599,22 +599,13 @@ Exit run_tool(const std::vector<std::string>& arguments, Console& console,
   return exit;
 }
 
-namespace {
-
-// A closed descriptor would be given to the first file opened, and output would go into that file.
-// /dev/null, opened for reading, takes its number: writing to it fails as before.
-void keep_taken(int descriptor) {
-  while (fcntl(descriptor, F_GETFD) == -1) {
-    if (open("/dev/null", O_RDONLY) < 0) return;
-  }
-}
-
-}  // namespace
-
 int tool_main(int argc, char** argv, const Laboratory* laboratory) {
-  keep_taken(STDIN_FILENO);
-  keep_taken(STDOUT_FILENO);
-  keep_taken(STDERR_FILENO);
+  // A closed descriptor would be given to the first file opened, and output would go into that
+  // file. /dev/null, opened for reading, takes its number: writing to it fails as before.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    while (fcntl(stream, F_GETFD) == -1 && open("/dev/null", O_RDONLY) >= 0) {
+    }
+  }
   change_to_user_directory();
   std::ios::sync_with_stdio(false);
   // If a reader ends early, writes fail instead of killing the program.
