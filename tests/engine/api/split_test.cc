@@ -574,10 +574,10 @@ TEST(Grids, NameTheirAxes) {
       EXPECT_EQ(along.rank(), grid->at(axis.name));
     }
     EXPECT_EQ(sum_of(grid->axis("dp"), me.rank()), me.rank() % 6 * 2 + 6);
-    auto plane = grid->across({"dp", "tp"});
+    auto plane = grid->across({"tp", "dp"});
     if (!plane.ok()) return plane.status();
     EXPECT_EQ((*plane)->ranks(), 4);
-    EXPECT_EQ((*plane)->rank(), grid->at("dp") * 2 + grid->at("tp"));
+    EXPECT_EQ((*plane)->rank(), grid->at("tp") * 2 + grid->at("dp"));
     EXPECT_THROW(grid->axis("ep"), std::out_of_range);
     EXPECT_EQ(grid->across({"ep"}).status().text(),
               "axis 'ep' is not in this grid; allowed are dp, pp, tp");

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "algorithms/catalogue.h"
+#include "engine/faults/fault.h"
 #include "engine/lab/commands.h"
 #include "engine/network/wall.h"
 #include "tests/engine/cli/tool_fixtures.h"
