@@ -20,7 +20,9 @@ class Build(build_py):
         if (ROOT / "third_party/cmake").exists():
             options = ["-DRANKINE_PYTHON=ON", "-DRANKINE_TOOL=ON", "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON"]
             subprocess.run(["cmake", "-S", ROOT / "third_party/cmake", "-B", BUILT, *options], check=True)
-            subprocess.run(["cmake", "--build", BUILT, "--parallel", str(len(os.sched_getaffinity(0)))], check=True)
+            targets = ["rankine", "rankine_tool", "rankine_python"]
+            cores = str(len(os.sched_getaffinity(0)))
+            subprocess.run(["cmake", "--build", BUILT, "--parallel", cores, "--target", *targets], check=True)
         super().run()
         for name in ("librankine.so.1", "_engine.abi3.so"):
             shutil.copy(BUILT / name, pathlib.Path(self.build_lib) / "rankine")
