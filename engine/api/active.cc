@@ -142,7 +142,7 @@ Result<ActiveRanks> ActiveRanks::create(Member& me, const ActiveRanksOptions& op
     if (memory == nullptr) throw std::bad_alloc();
   }
   // The exchange of this rank's first step publishes it.
-  shared.rank_control.entry(self).scratch = memory;
+  shared.rank_control.entry(self, 0).scratch = memory;
   return ActiveRanks(std::move(inside));
 } catch (const std::bad_alloc&) {
   return make_error(Code::out_of_memory, [&] {
@@ -194,7 +194,7 @@ Status ActiveRanks::Inside::check(const Call& call) const {
 }
 
 Atomic<std::uint64_t>* ActiveRanks::Inside::input_of(Rank q, std::uint64_t step) const {
-  return reinterpret_cast<Atomic<std::uint64_t>*>(rank_control.entry(q).scratch +
+  return reinterpret_cast<Atomic<std::uint64_t>*>(rank_control.entry(q, 0).scratch +
                                                   (step & 1) * room);
 }
 

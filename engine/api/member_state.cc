@@ -219,10 +219,16 @@ Status MemberState::adopt(const CachedPlan& cached) {
   if (uses_boards(cached.plan)) run.boards = shared->boards;
   if (!cached.plan.further_forms.empty() && run.trials == nullptr)
     run.trials = std::make_unique<FormTrials>();
-  if (plan.scratch_bytes > scratch_bytes) {
+  std::size_t least = plan.scratch_bytes;
+  if (cached.plan.runs_ahead) {
+    for (Readers& readers : run.readers) readers.all.reserve(n);
+    run.scratch.ring_bytes = ring_bytes(shared->ranks);
+    least = std::max(least, run.scratch.ring_bytes);
+  }
+  if (least > scratch_bytes) {
+    if (shared->processes != nullptr) return share_scratch(least);
     // No other rank reads this rank's scratch between calls, so it may move.
-    const std::size_t bytes = std::max(plan.scratch_bytes, 2 * scratch_bytes);
-    if (shared->processes != nullptr) return share_scratch(plan.scratch_bytes);
+    const std::size_t bytes = std::max(least, 2 * scratch_bytes);
     ArenaOptions options = shared->arena_options[self];
     options.chunk_bytes = 4096;
     auto larger = std::make_unique<Arena>(options);
@@ -235,7 +241,7 @@ Status MemberState::adopt(const CachedPlan& cached) {
     if (Status locked = shared->lock_for_call(lock, run.waiter); !locked.ok()) return locked;
     scratch = std::move(larger);
     scratch_bytes = bytes;
-    run.memory_of(self, Memory::scratch) = static_cast<std::byte*>(memory);
+    run.scratch.begin = run.memory_of(self, Memory::scratch) = static_cast<std::byte*>(memory);
     shared->scratch[self] = {
         {memory, bytes}, scratch->binding(), scratch->huge_pages(), scratch->locking()};
   }
@@ -247,7 +253,7 @@ Status MemberState::share_scratch(std::size_t bytes) {
   auto memory = shared->processes->scratch(run.waiter.rank, bytes);
   if (!memory.ok()) return memory.status();
   scratch_bytes = bytes;
-  run.memory_of(self, Memory::scratch) = *memory;
+  run.scratch.begin = run.memory_of(self, Memory::scratch) = *memory;
   const std::lock_guard lock(shared->mutex);
   shared->scratch[self].range = {*memory, bytes};
   return {};

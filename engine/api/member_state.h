@@ -459,7 +459,7 @@ struct MemberState {
     kStraight ? track->note(call, print) : track->begin(call, print);
     if constexpr (kWay < Way::exchanges) know_buffers(given);
     if constexpr (kWay < Way::copies) {
-      offer_buffers(mine.entry.of(call), static_cast<std::byte*>(const_cast<void*>(given.in)),
+      offer_buffers(mine.entries.of(call), static_cast<std::byte*>(const_cast<void*>(given.in)),
                     static_cast<std::byte*>(given.out));
     }
     return shared->rank_control.begin<kStraight>(mine);

@@ -394,16 +394,13 @@ Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m, bool r
     if (is_private &&
         (reads_or_stores(form) ? !reaches : form == Form::claims || form == Form::streams))
       continue;
-    auto second = compile(request_for(form, request, m));
-    // A board is too small: data are posted in scratch, through the caches.
-    const bool in_scratch = is_private && form == Form::posts && is_refused(second);
-    if (in_scratch) {
-      CompileRequest scratch = request_for(Form::stages, request, m);
-      // Among more ranks, each would read all data of all.
-      if (ranks == 2)
-        scratch.algorithm = &algorithm_of(Form::posts, *request.algorithm, request.buffers);
-      second = compile(scratch);
-    }
+    // Data too large for the boards are posted in scratch, through the caches.
+    const bool in_scratch = is_private && form == Form::posts;
+    CompileRequest other = request_for(in_scratch ? Form::stages : form, request, m);
+    // Among more ranks, each would read all data of all.
+    if (in_scratch && ranks == 2)
+      other.algorithm = &algorithm_of(Form::posts, *request.algorithm, request.buffers);
+    auto second = compile(other);
     if (!second.ok() && !is_refused(second)) return second.status();
     if (!second.ok() || compiled.brackets.flat != second->brackets.flat) continue;
     // A broadcast's first form claims one half; its root claims all if it stores all.
@@ -473,6 +470,9 @@ Result<std::unique_ptr<CachedPlan>> PlanMaker::make(const PlanKey& key) const {
   const bool has_transport = request.transport.has_value();
   request.reaches = reaches && part >= costs.private_min_bytes;
   request.staged = processes != nullptr && !lends && !request.reaches;
+  // Pairs that exchange messages are many, and their scratch is small.
+  if (processes != nullptr && processes->have_payloads())
+    request.ahead_max_bytes = ahead_max_bytes(ranks);
   // Repeatable calls ignore this machine's measurements. Tuning tables were measured on vectors
   // that are read in place, so staged calls ignore the table.
   Costs chosen_by = needs->fixed ? Costs() : costs;

@@ -220,12 +220,14 @@ Plan direct_plan(Job& job, std::optional<DataflowProgram> made) {
     program = in_turns(std::move(program), job.schedule, job.goal, job.layout, job.request.buffers,
                        {.staged = true, .meter = &job.meter},
                        {.scratch = job.request.costs.stage_turn_max_bytes, .part = piece});
-    return lower_direct(
-        stage(program, {.stream = job.request.costs.stage_stream_min_bytes,
-                        .piece = piece,
-                        .element_bytes = job.layout.element_bytes,
-                        .meter = &job.meter}),
-        {.keeps_waits = job.keeps_waits(), .staged_first = piece, .meter = &job.meter});
+    return lower_direct(stage(program, {.stream = job.request.costs.stage_stream_min_bytes,
+                                        .piece = piece,
+                                        .element_bytes = job.layout.element_bytes,
+                                        .meter = &job.meter}),
+                        {.keeps_waits = job.keeps_waits(),
+                         .staged_first = piece,
+                         .ahead_max_bytes = job.request.staged ? job.request.ahead_max_bytes : 0,
+                         .meter = &job.meter});
   }
   // The data that an epilogue reads next should stay in the caches.
   const bool streams =
@@ -298,16 +300,14 @@ std::size_t bytes_of_a_sender(const Schedule& schedule, int round, const Layout&
 }
 
 // True if boards are requested or may suit. Detects at once data that do not fit, and schedules
-// with a first round in which some ranks do not hear from all. (One of two processes may be silent:
-// a board costs one copy, as scratch does, but no wait for its reader.)
+// with a first round in which some ranks do not hear from all.
 bool looks_at_boards(const Job& job) {
   if (job.request.transport) return job.request.transport == Transport::board;
   const auto n = static_cast<std::size_t>(job.goal.ranks);
   const std::size_t most = job.most_posted();
   if (vector_bytes(job.layout) > 2 * n * most) return false;
   if (job.schedule.rounds == 0) return true;
-  const bool one_sided = n == 2 && job.request.staged;
-  return moves_of(job.schedule, 0, job.meter) >= (one_sided ? 1 : n * (n - 1)) &&
+  return moves_of(job.schedule, 0, job.meter) >= n * (n - 1) &&
          bytes_of_a_sender(job.schedule, 0, job.layout, job.meter) <= most;
 }
 
@@ -361,9 +361,7 @@ Result<Plan> plan_of(Job& job) {
   std::optional<DataflowProgram> eager;  // if it has been made
   if (looks_at_boards(job)) {
     eager = job.eager_program();
-    const std::size_t one_sided =
-        request.staged ? request.slot_payload / 2 : std::numeric_limits<std::size_t>::max();
-    if (asked || suits_boards(*eager, request.board_bytes, one_sided, &job.meter)) {
+    if (asked || suits_boards(*eager, request.board_bytes, &job.meter)) {
       return board_plan(job, *eager);
     }
   }
@@ -615,7 +613,9 @@ Result<Compiled> compile(const CompileRequest& request, const Schedule& schedule
                          const CollectiveSpec& goal) {
   PlanningBudget meter(request.limits);
   try {
-    return compiled_of(request, schedule, goal, meter);
+    auto compiled = compiled_of(request, schedule, goal, meter);
+    if (compiled.ok() && request.ahead_max_bytes > 0) await_readers(compiled->plan);
+    return compiled;
   } catch (PlanningEnded& ended) {
     return std::move(ended.status);
   }

@@ -41,6 +41,9 @@ struct CompileRequest {
   // True: ranks are processes that reach each other's private memory by system calls. The transport
   // must be direct, and the costs private_costs().
   bool reaches = false;
+  // Staged calls that need at most so many bytes of scratch per rank end while others still read it
+  // (Scratch in engine/run/interpret.h). 0: none
+  std::size_t ahead_max_bytes = 0;
   // nullopt: boards if every rank hears from every rank and the boards hold the data; otherwise
   // mailboxes if every message fits into a slot (for an all-reduce: the whole vector); otherwise
   // direct.

@@ -26,6 +26,9 @@ struct LowerOptions {
   // Direct: a rank enters the call after it has staged this many bytes, and stages the rest after
   // that.
   std::size_t staged_first = std::numeric_limits<std::size_t>::max();
+  // Direct: ranks end a call while others still read their scratch, if none needs more than so many
+  // bytes. Only if others reach nothing but scratch.
+  std::size_t ahead_max_bytes = 0;
   // Faults for the tests of the tests: each leaves out a rule, which the fuzz test must notice.
   enum class Mutant : std::uint8_t {
     none,
@@ -50,9 +53,8 @@ Result<Plan> lower_mailbox(const DataflowProgram& program, const LowerOptions& o
 Result<Plan> lower_board(const DataflowProgram& program, const LowerOptions& options);
 
 // True if an eager program gains by boards of this size: in every round with messages all data fit,
-// and all ranks hear from all, so that boards add no wait, or one of two ranks sends more than
-// `one_sided` bytes.
-bool suits_boards(const DataflowProgram& program, std::size_t board_bytes, std::size_t one_sided,
+// and all ranks hear from all, so that boards add no wait.
+bool suits_boards(const DataflowProgram& program, std::size_t board_bytes,
                   PlanningBudget* meter = nullptr);
 
 // The op that moves an operation's data, for any transport.

@@ -227,8 +227,7 @@ Result<Plan> lower_board(const DataflowProgram& program, const LowerOptions& opt
   return BoardLowering(program, options).run();
 }
 
-bool suits_boards(const DataflowProgram& program, std::size_t board_bytes, std::size_t one_sided,
-                  PlanningBudget* meter) {
+bool suits_boards(const DataflowProgram& program, std::size_t board_bytes, PlanningBudget* meter) {
   if (program.ranks < 2) return false;
   const auto operations = static_cast<int>(program.operations.size());
   for (int begin = 0; begin < operations;) {
@@ -236,8 +235,7 @@ bool suits_boards(const DataflowProgram& program, std::size_t board_bytes, std::
     begin = round.end;
     if (!round.has_messages) continue;
     const std::size_t most = *std::max_element(round.bytes.begin(), round.bytes.end());
-    const bool all_talk = round.pairs == program.ranks * (program.ranks - 1);
-    if (most > board_bytes || (!all_talk && (program.ranks > 2 || most <= one_sided))) return false;
+    if (most > board_bytes || round.pairs < program.ranks * (program.ranks - 1)) return false;
   }
   return true;
 }

@@ -76,12 +76,18 @@ class DirectLowering {
     plan_.ranks = program_.ranks;
     plan_.rounds = program_.rounds;
     plan_.rank.resize(ranks_);
+    plan_.runs_ahead = ranks_ > 1 && options_.ahead_max_bytes > 0 &&
+                       std::ranges::max(program_.scratch_bytes) <= options_.ahead_max_bytes;
   }
 
   Plan run() {
     const auto operations = static_cast<int>(program_.operations.size());
     find_awaited();
     make_room();
+    plan_.stages = std::any_of(program_.operations.begin(), program_.operations.end(),
+                               [](const Operation& op) { return op.stages; });
+    for (std::size_t r = 0; r < ranks_ && (plan_.stages || plan_.runs_ahead); ++r)
+      add(r, {.code = OpCode::wait_readers, .value = plan_.runs_ahead ? 0U : 1U});
     int next = 0;
     // The data that a rank stages first are complete when it enters: its entry publishes them.
     std::vector<std::size_t> staged(ranks_, 0);
@@ -103,8 +109,6 @@ class DirectLowering {
     if (options_.mutant == LowerOptions::Mutant::early_entry) {
       for (std::size_t r = 0; r < ranks_; ++r) before_entry_[r] = next_ordinal_[r] - 1;
     }
-    plan_.stages = std::any_of(program_.operations.begin(), program_.operations.end(),
-                               [](const Operation& op) { return op.stages; });
     for (; next < operations; ++next) {
       if (next + kAhead < operations) fetch(next + kAhead);
       lower(next);
@@ -167,7 +171,7 @@ class DirectLowering {
   // Reserves memory for all operands, and for the possible number of ops.
   void make_room() {
     // Every rank enters, ends, and may wait for the entry and the end of all.
-    std::vector<std::size_t> operands(ranks_), ops(ranks_, 2 * ranks_ + 2);
+    std::vector<std::size_t> operands(ranks_), ops(ranks_, 2 * ranks_ + 3);
     for (const Operation& op : program_.operations) {
       const auto r = static_cast<std::size_t>(op.rank);
       operands[r] += static_cast<std::size_t>(fold_op(op).operands + op.copies);
@@ -294,13 +298,14 @@ class DirectLowering {
     wait_for(static_cast<std::size_t>(op.rank), other, round_of(op));
   }
 
-  void wait_for(std::size_t r, int other, std::uint16_t round) {
+  void wait_for(std::size_t r, int other, std::uint16_t round,
+                OpCode code = OpCode::wait_progress) {
     const Lowered& there = lowered(other);
     const auto q = rank_of(other);
     if (there.ordinal <= before_entry_[q]) wait_for_entry(r, q, round);
     if (known(r, q) >= there.ordinal) return;
     if (options_.mutant == LowerOptions::Mutant::dropped_wait && ++waits_ % 3 == 0) return;
-    add(r, {.code = OpCode::wait_progress,
+    add(r, {.code = code,
             .peer = static_cast<std::uint16_t>(q),
             .round = round,
             .value = there.ordinal});
@@ -321,7 +326,9 @@ class DirectLowering {
         const int next = last_user_[r * ranks_ + q + kUsersAhead];
         if (next >= 0) __builtin_prefetch(&lowered(next));
       }
-      if (user >= 0) wait_for(r, user, static_cast<std::uint16_t>(program_.rounds + 1));
+      if (user < 0) continue;
+      wait_for(r, user, static_cast<std::uint16_t>(program_.rounds + 1),
+               plan_.runs_ahead ? OpCode::leave_reader : OpCode::wait_progress);
     }
   }
 

@@ -176,7 +176,8 @@ DataflowProgram in_turns(DataflowProgram whole, const Schedule& schedule,
                          const ProgramOptions& program, const TurnOptions& options = {});
 
 // Passes change plans: finish_rows() adds an epilogue's ops (engine/run/user_functions.h),
-// widen_and_narrow() converts the data of a plan that moves f32, and with_forms() joins plans.
+// widen_and_narrow() converts the data of a plan that moves f32, await_readers() keeps scratch for
+// readers of earlier calls, and with_forms() joins plans.
 
 // Rows of results that an epilogue finishes. The last op that writes a part of a row of its rank's
 // output is followed by OpCode::finish for the row. Data that others store there count as written
@@ -210,6 +211,10 @@ constexpr bool adds_up_in_f32(DataType type, ReduceOp op) {
 // that the plan moves. The plan must still have the ops that wait for others' stores.
 void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, const Layout& users,
                       const Layout& moved);
+
+// For ranks whose earlier calls may have run ahead (CompileRequest::ahead_max_bytes): they wait for
+// the readers of those before they enter or store in their scratch.
+void await_readers(Plan& plan);
 
 // The form of a plan; a plan that stages has Form::stages.
 Form form_of(const Plan& plan);

@@ -253,6 +253,14 @@ void widen_and_narrow(Plan& plan, const CollectiveSpec& goal, DataType type, con
   }
 }
 
+void await_readers(Plan& plan) {
+  for (RankPlan& rank : plan.rank) {
+    const bool enters = std::ranges::find(rank.ops, OpCode::enter, &Op::code) != rank.ops.end();
+    if ((enters || rank.scratch_bytes > 0) && rank.ops.front().code != OpCode::wait_readers)
+      rank.ops.insert(rank.ops.begin(), {.code = OpCode::wait_readers, .value = 1});
+  }
+}
+
 Form form_of(const Plan& plan) {
   if (plan.transport != Transport::direct) return Form::posts;
   Form form = Form::reads;
@@ -288,6 +296,7 @@ Plan with_forms(std::vector<FormPlan> plans, std::size_t trial_class, std::size_
     if (form != out.trials.first)
       out.further_forms.push_back({form, plan.transport, std::move(plan.algorithm)});
     out.reaches |= plan.reaches;
+    out.runs_ahead |= plan.runs_ahead;
     out.rounds = std::max(out.rounds, plan.rounds);
     out.span = std::max(out.span, plan.span);
     out.most_operands = std::max(out.most_operands, plan.most_operands);

@@ -78,7 +78,7 @@ struct alignas(kCacheLine) FormTimes {
   // in choose() (walk.h).
   Atomic<std::uint32_t> exchanges{0};
   // Median times by form, by the exchange's last bit. Relaxed: `exchanges` publishes them.
-  alignas(kCacheLine) Atomic<std::uint32_t> took_ns[2][kForms]{};
+  Atomic<std::uint32_t> took_ns[2][kForms]{};
 };
 
 // Numbers of calls. A form's calls in a trial: some bring lines to where the form leaves them; then

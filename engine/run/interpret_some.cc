@@ -9,10 +9,11 @@ namespace {
 // The ops for which awaited() has an answer.
 constexpr bool may_wait(OpCode code) noexcept {
   constexpr std::uint32_t kAll =
-      1U << static_cast<int>(OpCode::wait_entry) | 1U << static_cast<int>(OpCode::wait_progress) |
-      1U << static_cast<int>(OpCode::wait_message) | 1U << static_cast<int>(OpCode::wait_credit) |
-      1U << static_cast<int>(OpCode::send) | 1U << static_cast<int>(OpCode::wait_post) |
-      1U << static_cast<int>(OpCode::wait_posts) | 1U << static_cast<int>(OpCode::choose);
+      1U << static_cast<int>(OpCode::wait_readers) | 1U << static_cast<int>(OpCode::wait_entry) |
+      1U << static_cast<int>(OpCode::wait_progress) | 1U << static_cast<int>(OpCode::wait_message) |
+      1U << static_cast<int>(OpCode::wait_credit) | 1U << static_cast<int>(OpCode::send) |
+      1U << static_cast<int>(OpCode::wait_post) | 1U << static_cast<int>(OpCode::wait_posts) |
+      1U << static_cast<int>(OpCode::choose);
   return (kAll >> static_cast<int>(code) & 1) != 0;
 }
 
@@ -27,8 +28,17 @@ WaitTarget awaited(const Op& op, const Plan& plan, RankState& state) noexcept {
     return unless_reached({&board.half(state.posts - 1).flag, state.posts, peer});
   };
   switch (op.code) {
+    case OpCode::wait_readers:
+      state.waiter.behind = 1;
+      for (const Readers& readers : state.readers) {
+        if (!awaits(op, state, readers)) continue;
+        for (const WaitTarget& reader : readers.all) {
+          if (!reader.is_reached()) return reader;
+        }
+      }
+      return {};
     case OpCode::wait_entry:
-      return unless_reached({&rank_control.entry(op.peer).call,
+      return unless_reached({&rank_control.entry(op.peer, state.waiter.call).call,
                              static_cast<std::uint32_t>(state.waiter.call), op.peer});
     case OpCode::wait_progress:
       return unless_reached(

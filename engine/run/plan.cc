@@ -115,9 +115,10 @@ std::size_t output_bytes(const Layout& layout, const CollectiveSpec& goal, Rank 
 namespace {
 
 constexpr std::string_view kOpNames[] = {
-    "end",    "enter",   "wait_entry", "wait_progress", "wait_message", "wait_credit", "fold",
-    "send",   "release", "post",       "wait_post",     "wait_posts",   "apply",       "widen",
-    "narrow", "finish",  "reach",      "choose",        "chosen",       "count_ports"};
+    "end",          "enter",       "wait_readers", "leave_reader", "wait_entry", "wait_progress",
+    "wait_message", "wait_credit", "fold",         "send",         "release",    "post",
+    "wait_post",    "wait_posts",  "apply",        "widen",        "narrow",     "finish",
+    "reach",        "choose",      "chosen",       "count_ports"};
 constexpr std::string_view kMemories[] = {"input", "output", "scratch", "message", "board"};
 
 struct FlagName {
@@ -143,8 +144,9 @@ std::string place(const Operand& operand, Rank own) {
 
 bool has_peer(OpCode code) {
   using enum OpCode;
-  return code == wait_entry || code == wait_progress || code == wait_message ||
-         code == wait_credit || code == send || code == release || code == wait_post;
+  return code == leave_reader || code == wait_entry || code == wait_progress ||
+         code == wait_message || code == wait_credit || code == send || code == release ||
+         code == wait_post;
 }
 
 bool writes(OpCode code) {

@@ -29,6 +29,12 @@ enum class OpCode : std::uint8_t {
   // offers this rank's buffers to the others; nothing is published before. Direct transport only,
   // and not for a single rank
   enter,
+  // at the beginning: waits until no rank reads the scratch of earlier calls, but for the call
+  // before this one; `value` 1: not even of that
+  wait_readers,
+  // `peer` may read this rank's scratch until its progress in this call reaches `value`; the call
+  // ends nevertheless, and a later wait_readers waits for that
+  leave_reader,
   wait_entry,     // waits until `peer` has entered this call: then its buffers' addresses are known
   wait_progress,  // waits until `peer`'s progress in this call reaches `value`
   wait_message,   // waits until message `value` of this call from `peer` has come
@@ -125,10 +131,11 @@ struct Plan {
   // True if no rank that gets data can end a call before all ranks that bring or get data have
   // begun it; false if the check does not need it.
   bool all_meet = false;
-  bool stages = false;     // some op has kStages
-  bool reaches = false;    // some op is OpCode::reach
-  bool exchanges = false;  // is_exchange(): calls are made in one piece (exchange.h)
-  TrialOf trials;          // of a plan with OpCode::choose
+  bool stages = false;      // some op has kStages
+  bool runs_ahead = false;  // some op is OpCode::leave_reader
+  bool reaches = false;     // some op is OpCode::reach
+  bool exchanges = false;   // is_exchange(): calls are made in one piece (exchange.h)
+  TrialOf trials;           // of a plan with OpCode::choose
   struct FurtherForm {
     Form form = Form::posts;
     Transport transport = Transport::direct;

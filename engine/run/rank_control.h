@@ -189,28 +189,27 @@ struct alignas(kCacheLine) Counter {
   Atomic<std::uint32_t> value{0};
 };
 
-// Entry is the data that a rank offers to the others for its current call. Its owner writes it
-// before it publishes anything else of the call: the buffers on every transport, the rest on the
-// direct one.
+// Entry is the data that a rank offers to the others for a call. Its owner writes it before it
+// publishes anything else of the call: the buffers on every transport, the rest on the direct one.
 struct alignas(kCacheLine) Entry {
   Atomic<std::uint32_t> call{0};  // call number; release, pairs with wait_entry's acquire
   // Relaxed: `call` publishes these. `base` is this rank's progress base in the call; it differs
   // from a peer's if the two ranks made different calls before. A rank that is in another
-  // collective than its peers may go on to its next call while they look: the addresses are for a
+  // collective than its peers may go on to later calls while they look: the addresses are for a
   // peer only if `base` equals the peer's own.
   Atomic<std::uint32_t> base{0};
   Atomic<std::uint64_t> fingerprint{0};
   std::byte* scratch = nullptr;
-  // The user's buffers of even and of odd calls: of this call and of the previous one. A peer that
-  // is still in the previous call can check if it shares buffers with this rank.
-  Atomic<std::byte*> input[2] = {}, output[2] = {};
-
-  struct Buffers {
-    Atomic<std::byte*>&input, &output;
-  };
-  Buffers of(std::uint64_t number) { return {input[number & 1], output[number & 1]}; }
+  Atomic<std::byte*> input{nullptr}, output{nullptr};  // the user's buffers
 };
 static_assert(sizeof(Entry) == kCacheLine);
+
+// A rank's entries of even and of odd calls: of its current call and of the previous one, in which
+// a peer may still be.
+struct Entries {
+  Entry& of(std::uint64_t call) { return by_last_bit[call & 1]; }
+  Entry by_last_bit[2];
+};
 
 // CallRecord describes the last calls of a rank, for reports. Relaxed (except `number` and
 // `inside`): read only to explain an error.
@@ -298,7 +297,7 @@ static_assert(sizeof(Parked) == kCacheLine);
 // All lines of one rank.
 struct RankLines {
   Counter progress;
-  Entry entry;
+  Entries entries;
   CallRecord record;
   WakeFutex wake_futex;
   Parked parked;
@@ -353,7 +352,8 @@ class RankControl {
     return *reinterpret_cast<RankLines*>(lines_.base + index(r) * lines_.stride);
   }
   Counter& progress(Rank r) { return lines(r).progress; }
-  Entry& entry(Rank r) { return lines(r).entry; }
+  Entries& entries(Rank r) { return lines(r).entries; }
+  Entry& entry(Rank r, std::uint64_t call) { return entries(r).of(call); }
   CallRecord& record(Rank r) { return lines(r).record; }
   WakeFutex& wake_futex(Rank r) { return lines(r).wake_futex; }
   Parked& parked(Rank r) { return lines(r).parked; }

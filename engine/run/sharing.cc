@@ -6,7 +6,7 @@ namespace rankine {
 namespace {
 
 RankBuffers buffers_of(const Plan& plan, const Waiter& waiter, Rank r) noexcept {
-  const Entry::Buffers offered = waiter.rank_control->entry(r).of(waiter.call);
+  const Entry& offered = waiter.rank_control->entry(r, waiter.call);
   const RankPlan& sizes = plan.rank[static_cast<std::size_t>(r)];
   // Acquire: pairs with offer_buffers().
   return {{offered.input.load(std::memory_order_acquire), sizes.input_bytes},

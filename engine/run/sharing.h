@@ -13,7 +13,7 @@
 namespace rankine {
 
 // Offers the addresses of a rank's buffers for a call that it has announced and not yet begun.
-inline void offer_buffers(const Entry::Buffers& mine, std::byte* in, std::byte* out) noexcept {
+inline void offer_buffers(Entry& mine, std::byte* in, std::byte* out) noexcept {
   // Release: pairs with check_no_alias(), which sees the announcement if it sees these.
   mine.input.store(in, std::memory_order_release);
   mine.output.store(out, std::memory_order_release);

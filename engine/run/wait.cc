@@ -38,12 +38,12 @@ class Parking {
 
 constexpr std::uint32_t kAbortBit = 1;
 
-// The number of calls that the peer is ahead. Its publications before its last call are visible
-// then.
+// The number of calls that the peer is ahead of the call with the awaited data. Its publications
+// before its last call are visible then.
 std::int64_t calls_ahead(RankControl& rank_control, const Waiter& waiter, Rank peer) {
   return static_cast<std::int64_t>(
       rank_control.record(peer).number.load(std::memory_order_acquire) -  // pairs with announce()
-      waiter.call);
+      (waiter.call - waiter.behind));
 }
 
 // The peer's fingerprint under our call's number, if it differs from ours.
@@ -63,7 +63,8 @@ void report_gone_on(RankControl& rank_control, const Waiter& waiter, Rank peer,
     return "rank " + std::to_string(rank_control.shown(peer)) + " has gone on to " +
            rank_control.describe_call(peer, number) + ", but rank " +
            std::to_string(rank_control.shown(waiter.rank)) + " still waits for its data in round " +
-           std::to_string(round) + " of " + rank_control.describe_call(waiter.rank, waiter.call);
+           std::to_string(round) + " of " +
+           rank_control.describe_call(waiter.rank, waiter.call - waiter.behind);
   }));
 }
 
@@ -193,9 +194,8 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
     return end_with(SlowWait::End::aborted, Code::aborted,
                     [&] { return interrupted(rank_control_.describe_waits(waiter_.rank)); });
   }
-  // A peer that has finished the call with our number has published everything that we wait for in
-  // it, unless its call was a different one. The fingerprint of a peer still in that call shows the
-  // difference.
+  // A peer that has finished the call with the awaited data has published all of them, unless its
+  // call was a different one. The fingerprint of a peer still in that call shows the difference.
   if (const std::int64_t ahead = calls_ahead(rank_control_, waiter_, owner_); ahead >= 0) {
     const auto theirs = disagreement(rank_control_, waiter_, owner_);
     if (theirs || (ahead > 0 && !done())) {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/run/exchange.h"
 #include "engine/run/interpret.h"
@@ -21,14 +23,13 @@ namespace {
 void enter(RankState& state) {
   RankControl& rank_control = *state.waiter.rank_control;
   const auto self = static_cast<std::size_t>(state.waiter.rank);
-  Entry& entry = rank_control.entry(state.waiter.rank);
+  Entry& entry = rank_control.entry(state.waiter.rank, state.waiter.call);
   entry.base.store(state.progress_base, std::memory_order_relaxed);
   entry.fingerprint.store(state.waiter.fingerprint, std::memory_order_relaxed);
   will_write(&entry.scratch, sizeof(entry.scratch));
   entry.scratch = state.memory_of(self, Memory::scratch);
-  const Entry::Buffers buffers = entry.of(state.waiter.call);
-  buffers.input.store(state.memory_of(self, Memory::input), std::memory_order_relaxed);
-  buffers.output.store(state.memory_of(self, Memory::output), std::memory_order_relaxed);
+  entry.input.store(state.memory_of(self, Memory::input), std::memory_order_relaxed);
+  entry.output.store(state.memory_of(self, Memory::output), std::memory_order_relaxed);
   publish(rank_control, state.waiter.rank, entry.call,
           static_cast<std::uint32_t>(state.waiter.call));
 }
@@ -45,8 +46,10 @@ bool bound_counter_skew(const Plan& plan, RankState& state, std::uint32_t former
   const Rank self = state.waiter.rank;
   // Everything before the next call's base is done, so this is always true.
   publish(rank_control, self, rank_control.progress(self).value, state.progress_base);
-  publish(rank_control, self, rank_control.entry(self).call,
-          static_cast<std::uint32_t>(state.waiter.call));
+  for (const std::uint64_t call : {state.waiter.call - 1, state.waiter.call}) {
+    publish(rank_control, self, rank_control.entry(self, call).call,
+            static_cast<std::uint32_t>(call));
+  }
   const std::uint32_t stretch = state.progress_base & ~(kStretch - 1);
   for (Rank q = 0; q < plan.ranks; ++q) {
     if (q == self) continue;
@@ -66,7 +69,7 @@ RankBuffers known_buffers(const Plan& plan, RankState& state, std::size_t rank) 
 }
 
 bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
-  Entry& entry = state.waiter.rank_control->entry(op.peer);
+  Entry& entry = state.waiter.rank_control->entry(op.peer, state.waiter.call);
   const auto call = static_cast<std::uint32_t>(state.waiter.call);
   if (!wait_for_call(state.waiter, entry.call, call, op.peer, op.round,
                      [&entry] { return entry.fingerprint.load(std::memory_order_relaxed); })) {
@@ -78,9 +81,8 @@ bool wait_entry(const Op& op, const Plan& plan, RankState& state) noexcept {
   }
   will_read(&entry.scratch, sizeof(entry.scratch));
   state.memory_of(op.peer, Memory::scratch) = entry.scratch;
-  const Entry::Buffers buffers = entry.of(state.waiter.call);
-  state.memory_of(op.peer, Memory::input) = buffers.input.load(std::memory_order_relaxed);
-  state.memory_of(op.peer, Memory::output) = buffers.output.load(std::memory_order_relaxed);
+  state.memory_of(op.peer, Memory::input) = entry.input.load(std::memory_order_relaxed);
+  state.memory_of(op.peer, Memory::output) = entry.output.load(std::memory_order_relaxed);
   const auto self = static_cast<std::size_t>(state.waiter.rank);
   const RankBuffers ours = known_buffers(plan, state, self);
   const RankBuffers peers = known_buffers(plan, state, op.peer);
@@ -223,11 +225,39 @@ int divisor_of(const Op& op, const Plan& plan) noexcept {
   }
 }
 
+// True if a call that begins with OpCode::wait_readers waits for these.
+bool awaits(const Op& op, const RankState& state, const Readers& readers) noexcept {
+  return op.value == 1 || readers.call + 1 != state.waiter.call;
+}
+
 // Not inlined: calls that stage nothing pay nothing for it.
-[[gnu::noinline]] void begin_staging(const Plan& plan, RankState& state) noexcept {
-  state.staging.begin_call(state.waiter.rank, plan.ranks, [&](Rank r) -> StagingTimes& {
-    return state.waiter.rank_control->staging(r);
-  });
+[[gnu::noinline]] bool wait_readers(const Op& op, const Plan& plan, RankState& state) noexcept {
+  state.waiter.behind = 1;
+  for (Readers& readers : state.readers) {
+    if (!awaits(op, state, readers)) continue;
+    for (const WaitTarget& reader : readers.all) {
+      if (!wait_until(state.waiter, *reader.word, reader.value, reader.owner, op.round))
+        return false;
+    }
+    readers.all.clear();
+  }
+  state.waiter.behind = 0;
+  const auto self = static_cast<std::size_t>(state.waiter.rank);
+  state.memory_of(self, Memory::scratch) =
+      state.scratch.place(op.value == 1, plan.rank[self].scratch_bytes);
+  if (plan.stages) {
+    state.staging.begin_call(state.waiter.rank, plan.ranks, [&](Rank r) -> StagingTimes& {
+      return state.waiter.rank_control->staging(r);
+    });
+  }
+  return true;
+}
+
+void leave_reader(const Op& op, RankState& state) noexcept {
+  Readers& readers = state.readers[state.waiter.call & 1];
+  readers.call = state.waiter.call;
+  readers.all.push_back({&state.waiter.rank_control->progress(op.peer).value,
+                         state.progress_base + op.value, op.peer});
 }
 
 // Moves data of an op that stages, or that reads staged data. Not inlined: other ops pay nothing.
@@ -526,9 +556,6 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
     op += pace.cursor.op;
     operand += pace.cursor.operand;
   }
-  // A plan that stages does not begin with a wait, so no walk stops at op 0 and resumes there.
-  if (plan.stages && op == mine.ops.data()) [[unlikely]]
-    begin_staging(plan, state);
   for (;; ++op) {
     bool going = true;
     fault_point();
@@ -555,6 +582,12 @@ Walked walk(const Plan& plan, RankState& state, Observing observing, Pace pace) 
                                                                                 : Walked::failed;
       case OpCode::enter:
         enter(state);
+        break;
+      case OpCode::wait_readers:
+        going = wait_readers(*op, plan, state);
+        break;
+      case OpCode::leave_reader:
+        leave_reader(*op, state);
         break;
       case OpCode::wait_entry:
         going = wait_entry(*op, plan, state);

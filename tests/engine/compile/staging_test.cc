@@ -81,7 +81,7 @@ int staging_before_entry(const Plan& plan) {
   int before = 0;
   for (const Op& op : plan.rank[0].ops) {
     if (op.code == OpCode::enter) break;
-    ++before;
+    if (op.code == OpCode::fold) ++before;
   }
   return before;
 }
@@ -138,6 +138,30 @@ TEST(Stage, OthersBeginWhenAQuarterIsThere) {
   const Staged sent = by_rank_0(Collective::all_to_all, "direct", 8, 32 << 10);
   EXPECT_EQ(sent.pieces, 4);
   EXPECT_EQ(sent.before_entry, 1);
+}
+
+// Processes return while others read their scratch, if it is small. All their
+// other calls wait for such readers before they use scratch.
+TEST(Stage, ProcessesRunAhead) {
+  constexpr std::size_t kAhead = std::size_t{512} << 10;
+  const auto root = [](bool staged, std::size_t bytes, std::size_t turn) {
+    CompileRequest request;
+    request.algorithm = find_algorithm(Collective::broadcast, "linear");
+    request.params.ranks = 2;
+    request.counts = {bytes / sizeof(float)};
+    request.staged = staged;
+    request.ahead_max_bytes = kAhead;
+    request.transport = Transport::direct;
+    request.costs.stage_turn_max_bytes = turn;
+    return ops_text(compile(request)->plan, 0);
+  };
+  EXPECT_EQ(root(true, 4096, 4096), "wait_readers fold enter fold leave_reader 1:1 end");
+  EXPECT_EQ(root(false, 4096, 4096), "wait_readers 1 enter fold wait_progress 1:1 end");
+  const std::string turns = root(true, 2 * kAhead, kAhead / 2);
+  EXPECT_TRUE(turns.ends_with("leave_reader 1:16 end")) << turns;
+  const std::string large = root(true, 2 * kAhead, 2 * kAhead);
+  EXPECT_TRUE(large.starts_with("wait_readers 1 fold enter fold")) << large;
+  EXPECT_TRUE(large.ends_with("wait_progress 1:16 end")) << large;
 }
 
 // In these collectives other ranks only fetch the data, which is equally fast from the input.

@@ -395,6 +395,7 @@ Result<Plan> make_plan(const Schedule& schedule, const CollectiveSpec& goal, con
     }
     LowerOptions staged = lower;
     staged.staged_first = stages.piece;
+    staged.ahead_max_bytes = passes.ahead_max_bytes;
     return lower_direct(stage(*program, stages), staged);
   }
   if (copies) *program = copy_then_reduce(std::move(*program));
@@ -493,8 +494,10 @@ TestCall random_call(Random& random, const CallRules& rules) {
     program.staged &= !program.eager;
     // Stages exclude the other passes.
     const Passes passes = rules.program.staged
-                              ? rules.passes.value_or(Passes{.stages = random_stages(random),
-                                                             .turns = random_turns(random)})
+                              ? rules.passes.value_or(Passes{
+                                    .stages = random_stages(random),
+                                    .turns = random_turns(random),
+                                    .ahead_max_bytes = random.one_in(2) ? std::size_t{1} << 20 : 0})
                               : rules.passes.value_or(Passes{
                                     .copy_then_reduce = random.one_in(2),
                                     .pushes = random.one_in(2),
@@ -511,6 +514,7 @@ TestCall random_call(Random& random, const CallRules& rules) {
       return call;  // without memory: the caller's check fails and shows the text
     }
     call.plan = std::move(*plan);
+    if (rules.program.staged) await_readers(call.plan);
     call.in_turns = passes.turns.has_value();
     call.plan.exchanges = is_exchange(call.plan);
     call.plan.fold = find_reduce(call.type, call.op);

@@ -60,6 +60,7 @@ struct Passes {
   std::optional<ShareOptions> shares{};  // none: never
   std::optional<StageOptions> stages{};  // none: never; staged programs only, no other pass
   std::optional<TurnOptions> turns{};    // none: never; runs before these
+  std::size_t ahead_max_bytes = 0;       // as LowerOptions::ahead_max_bytes; with `stages` only
 };
 
 // Bytes of data in half a board of a test's team.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "engine/run/interpret.h"
 #include "engine/run/mailbox.h"
 #include "engine/run/rank_control.h"
 
@@ -48,6 +49,16 @@ struct Actor {
   std::vector<Memories> known;
   std::vector<std::size_t> known_at;  // by peer: 1 + the call at which its entry was read
   std::vector<std::byte> region, scratch;
+  // As in RankState.
+  Scratch places;
+  struct Reader {
+    std::size_t rank = 0;
+    std::uint32_t progress = 0;
+  };
+  struct {
+    std::uint32_t call = 0;
+    std::vector<Reader> all;
+  } readers[2];
   int sent_in_flight = 0, received_in_flight = 0;  // messages, in calls with a budget of ports
 };
 
@@ -74,7 +85,9 @@ struct Replay::Machine {
       actor.known.resize(n);
       actor.known_at.assign(n, 0);
     }
-    for (OwnEntry& entry : entries) entry.call = options.first_count;
+    for (auto& both : entries) {
+      for (OwnEntry& entry : both) entry.call = options.first_count;
+    }
     for (auto& halves : boards) {
       for (Posted& half : halves) {
         half.flag = half.written = options.first_count;
@@ -104,7 +117,9 @@ struct Replay::Machine {
         scratch = std::max(scratch, call->plan.rank[r].scratch_bytes);
       }
       actors[r].region.assign(bytes, kPoison);
-      actors[r].scratch.assign(scratch, kPoison);
+      actors[r].scratch.assign(4 * scratch, kPoison);
+      actors[r].places = {.begin = actors[r].scratch.data(), .ring_bytes = 4 * scratch};
+      for (auto& readers : actors[r].readers) readers.all.clear();
       actors[r].call = 0;
       actors[r].inside = false;
       std::fill(actors[r].known_at.begin(), actors[r].known_at.end(), 0);
@@ -153,14 +168,39 @@ struct Replay::Machine {
         leave(r, call);
         return true;
       case OpCode::enter:
-        entries[r] = {me.number, me.call, me.known[r]};
+        entries[r][me.number & 1] = {me.number, me.call, me.known[r]};
         break;
-      case OpCode::wait_entry:
-        if (!reached(entries[peer].call, me.number)) return false;
-        if (entries[peer].at != me.call) fail(r, op, "finds the entry of another call");
-        me.known[peer] = entries[peer].memory;
+      case OpCode::wait_readers: {
+        const auto is_awaited = [&](const auto& readers) {
+          return op.value == 1 || readers.call + 1 != me.number;
+        };
+        for (const auto& readers : me.readers) {
+          for (const Actor::Reader& reader : readers.all) {
+            if (is_awaited(readers) && !reached(progress[reader.rank], reader.progress))
+              return false;
+          }
+        }
+        for (auto& readers : me.readers) {
+          if (is_awaited(readers)) readers.all.clear();
+        }
+        const std::size_t bytes = call.plan.rank[r].scratch_bytes;
+        std::byte* const place = me.places.place(op.value == 1, bytes);
+        std::fill_n(place, bytes, kPoison);
+        me.known[r][static_cast<std::size_t>(Memory::scratch)] = place;
+        break;
+      }
+      case OpCode::leave_reader:
+        me.readers[me.number & 1].call = me.number;
+        me.readers[me.number & 1].all.push_back({peer, me.base + op.value});
+        break;
+      case OpCode::wait_entry: {
+        const OwnEntry& entry = entries[peer][me.number & 1];
+        if (!reached(entry.call, me.number)) return false;
+        if (entry.at != me.call) fail(r, op, "finds the entry of another call");
+        me.known[peer] = entry.memory;
         me.known_at[peer] = me.call + 1;
         break;
+      }
       case OpCode::wait_progress:
         if (!reached(progress[peer], me.base + op.value)) return false;
         break;
@@ -277,7 +317,8 @@ struct Replay::Machine {
               difference_between(got, wanted);
     }
     std::fill(me.region.begin(), me.region.end(), kPoison);
-    std::fill(me.scratch.begin(), me.scratch.end(), kPoison);
+    if (me.readers[0].all.empty() && me.readers[1].all.empty())
+      std::fill(me.scratch.begin(), me.scratch.end(), kPoison);
     for (const Traffic& traffic : call.plan.rank[r].traffic) {
       me.sent[traffic.peer] += traffic.sent;
       me.received[traffic.peer] += traffic.received;
@@ -350,6 +391,10 @@ struct Replay::Machine {
         fail(r, op, "does not know the addresses of rank " + std::to_string(from));
         return nullptr;
       }
+      if (operand.memory < Memory::scratch && actors[from].call != me.call) {
+        fail(r, op, "uses a buffer of rank " + std::to_string(from) + ", which has returned");
+        return nullptr;
+      }
       found = me.known[from][static_cast<std::size_t>(operand.memory)] + operand.offset;
     }
     if (is_in(found, op.bytes, from)) return found;
@@ -391,7 +436,7 @@ struct Replay::Machine {
   Random& random;
   std::span<const TestCall* const> calls;
   std::vector<Actor> actors;
-  std::vector<OwnEntry> entries;
+  std::vector<std::array<OwnEntry, 2>> entries;  // by the last bit of the call's number
   std::vector<std::uint32_t> progress;
   std::vector<Box> boxes;
   std::vector<std::array<Posted, 2>> boards;
@@ -437,7 +482,7 @@ std::string fault_of(const Plan& plan, bool in_turns) {
       }
       if (op.code == OpCode::end || op.code == OpCode::enter || op.code == OpCode::fold ||
           op.code == OpCode::post || op.code == OpCode::wait_posts ||
-          op.code == OpCode::count_ports) {
+          op.code == OpCode::wait_readers || op.code == OpCode::count_ports) {
         continue;
       }
       if (op.peer == r) return who + "waits for itself";

@@ -107,6 +107,11 @@ inline CallRules staged(LowerOptions::Mutant mutant, StageMutant of_pass = Stage
           .transport = Transport::direct,
           .passes = Passes{.stages = StageOptions{.stream = 1, .piece = 64, .mutant = of_pass}}};
 }
+inline CallRules ahead(LowerOptions::Mutant mutant) {
+  CallRules rules = staged(mutant);
+  rules.passes->ahead_max_bytes = std::size_t{1} << 20;
+  return rules;
+}
 inline CallRules in_turns(TurnMutant mutant) {
   CallRules rules = staged(LowerOptions::Mutant::none);
   rules.passes->turns = TurnOptions{.scratch = 64, .part = 64, .mutant = mutant};
@@ -115,6 +120,8 @@ inline CallRules in_turns(TurnMutant mutant) {
 inline CallRules placed(ProgramOptions::Mutant mutant, bool staged = false) {
   return {.ranks = 9, .program = {.staged = staged, .mutant = mutant}};
 }
+
+inline bool is_wait_for_readers(const Op& op) { return op.code == OpCode::wait_readers; }
 
 inline std::vector<Mutant> mutants() {
   using enum LowerOptions::Mutant;
@@ -158,6 +165,11 @@ inline std::vector<Mutant> mutants() {
       {"staged: no renaming", placed(ProgramOptions::Mutant::no_renaming, true)},
       {"staged: entries speak of pieces to come", staged(early_entry)},
       {"staged: first pieces stand for all", staged(none, StageMutant::first_pieces)},
+      {"ahead: nobody waits for readers", ahead(no_exit_waits)},
+      {"ahead: one scratch", ahead(none),
+       [](Plan& plan) {
+         for (RankPlan& rank : plan.rank) std::erase_if(rank.ops, is_wait_for_readers);
+       }},
       {"staged: turns wait for nobody", in_turns(TurnMutant::no_waits)},
       {"staged: results are not shown", placed(ProgramOptions::Mutant::no_shown_results, true)},
   };

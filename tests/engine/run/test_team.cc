@@ -78,7 +78,8 @@ struct TestTeam::State {
     }
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       rank_control.progress(static_cast<Rank>(r)).value.store(options.first_count);
-      rank_control.entry(static_cast<Rank>(r)).call.store(options.first_count);
+      for (Entry& entry : rank_control.entries(static_cast<Rank>(r)).by_last_bit)
+        entry.call.store(options.first_count);
       RankState& state = ranks[r].state;
       state.waiter = {
           .rank_control = &rank_control, .rank = static_cast<Rank>(r), .call = options.first_count};
@@ -203,6 +204,7 @@ struct TestTeam::State {
         .announce(state.waiter.call, state.waiter.fingerprint, index, "random", thread_id());
     state.memory_of(r, Memory::input) = mine.region.data() + image.input;
     state.memory_of(r, Memory::output) = mine.region.data() + image.output;
+    state.scratch.begin = mine.scratch.data();
     state.memory_of(r, Memory::scratch) = mine.scratch.data();
     if (!rank_control.begin(state.waiter.rank)) {
       endings[r].status = rank_control.reason();
@@ -234,7 +236,8 @@ struct TestTeam::State {
       return false;
     }
     std::fill(mine.region.begin(), mine.region.end(), kPoison);
-    std::fill(mine.scratch.begin(), mine.scratch.end(), kPoison);
+    if (state.readers[0].all.empty() && state.readers[1].all.empty())
+      std::fill(mine.scratch.begin(), mine.scratch.end(), kPoison);
     return true;
   }
 
@@ -277,7 +280,9 @@ void TestTeam::prepare(std::span<const TestCall* const> calls) {
       operands = std::max(operands, static_cast<std::size_t>(call->plan.most_operands));
     }
     s.ranks[r].region.assign(2 * bytes, kPoison);
-    s.ranks[r].scratch.assign(2 * scratch, kPoison);
+    s.ranks[r].scratch.assign(4 * scratch, kPoison);
+    s.ranks[r].state.scratch = {.ring_bytes = 4 * scratch};
+    for (Readers& readers : s.ranks[r].state.readers) readers.all.reserve(s.ranks.size());
     s.ranks[r].state.operands.assign(operands, nullptr);
   }
   s.fault.clear();

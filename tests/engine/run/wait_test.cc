@@ -37,6 +37,50 @@ TEST(RankControl, ACallBeginsOnlyBeforeTheEnd) {
   stopped.wait_until_quiet(0);  // returns, although rank 1 is stopped for good
 }
 
+// A rank stores in its scratch while others read that of its previous call, not of earlier ones.
+TEST(Scratch, IsKeptForTheReadersOfThePreviousCallOnly) {
+  RankControl rank_control(3, {}, kMinute);
+  RankState state;
+  state.waiter = {.rank_control = &rank_control};
+  state.memory.resize(4 * 3);
+  std::vector<std::byte> memory(4 * kCacheLine);
+  state.scratch = {.begin = memory.data(), .ring_bytes = memory.size()};
+  Plan plan;
+  plan.ranks = 3;
+  plan.span = 0;
+  plan.rank.resize(3);
+  plan.rank[0].scratch_bytes = kCacheLine;
+  Cursor cursor;
+  const auto go_on = [&] { return interpret_some(plan, state, cursor); };
+  const auto call = [&](std::vector<Op> ops) {
+    ++state.waiter.call;
+    plan.rank[0].ops = std::move(ops);
+    plan.rank[0].ops.push_back({.code = OpCode::end});
+    cursor = {};
+    return go_on();
+  };
+  const auto place = [&] { return state.memory_of(0, Memory::scratch) - memory.data(); };
+  const Op wait{.code = OpCode::wait_readers}, wait_all{.code = OpCode::wait_readers, .value = 1};
+  const Op leave_1{.code = OpCode::leave_reader, .peer = 1, .value = 1};
+  const Op leave_2{.code = OpCode::leave_reader, .peer = 2, .value = 1};
+  rank_control.progress(1).value.store(1);
+  EXPECT_EQ(call({wait, leave_2}), Walked::done);
+  EXPECT_EQ(place(), 0);
+  EXPECT_EQ(call({wait, leave_1}), Walked::done);
+  EXPECT_EQ(place(), kCacheLine);
+  EXPECT_EQ(call({}), Walked::done);
+  EXPECT_EQ(call({wait, leave_2}), Walked::waiting);  // for the reader of the first call
+  rank_control.progress(2).value.store(1);
+  EXPECT_EQ(go_on(), Walked::done);
+  EXPECT_EQ(place(), 2 * kCacheLine);
+  rank_control.progress(2).value.store(0);
+  EXPECT_EQ(call({wait}), Walked::done);
+  EXPECT_EQ(call({wait_all}), Walked::waiting);
+  rank_control.progress(2).value.store(1);
+  EXPECT_EQ(go_on(), Walked::done);
+  EXPECT_EQ(place(), 0);
+}
+
 TEST(RankControl, TellsWhoWaitsForWhom) {
   RankControl rank_control(4, {}, kMinute);
   const auto print = make_fingerprint(Collective::all_reduce, DataType::f32, ReduceOp::sum, false,
@@ -514,7 +558,8 @@ TEST(Fuzz, PlansWithForms) {
     const auto last_direct_of = [&](std::size_t calls) {
       const std::vector<const TestCall*> all(calls, &call);
       EXPECT_EQ(team.run(all, random.next()), "") << call.text;
-      return team.rank_control().entry(0).call.load();
+      const Entries& entries = team.rank_control().entries(0);
+      return std::max(entries.by_last_bit[0].call.load(), entries.by_last_bit[1].call.load());
     };
     constexpr std::uint32_t kTrial = trial_pace(5).of_form();
     EXPECT_EQ(last_direct_of(kTrial), posts_first ? 0 : kTrial);
