@@ -23,15 +23,15 @@ namespace rankine {
 // them are still in the cache when they are added.
 inline constexpr std::size_t kReadRoom = std::size_t{256} << 10;
 
-// A rank's scratch. Calls that run ahead store at one place after the other of a ring: lines that a
-// reader still has in its second-level cache are slow to overwrite. (Zen 4, 32 KiB: 3.9 us, other
-// lines 1.2 us.) The call before may still be read, earlier ones not.
+// A rank's scratch. Each call that runs ahead takes the next place of a ring, because lines in a
+// reader's second-level cache are slow to overwrite. (Zen 4, 32 KiB: 3.9 us, other lines 1.2 us.)
+// Other ranks may still read the place of the call before, but no earlier one.
 struct Scratch {
   std::byte* begin = nullptr;
   std::size_t ring_bytes = 0;  // 0: no call runs ahead
   std::size_t next = 0;        // of the ring
 
-  // For a call with so many bytes of scratch. `alone`: no other rank reads any part.
+  // Returns the place of a call with `bytes` of scratch. `alone`: no other rank reads the ring.
   std::byte* place(bool alone, std::size_t bytes) noexcept {
     if (alone || ring_bytes == 0) return begin;
     if (next + bytes > ring_bytes) next = 0;
@@ -46,8 +46,8 @@ struct Readers {
   std::uint64_t call = 0;
   std::vector<WaitTarget> all;
 };
-// Of a rank among `ranks`: the most bytes of a call that runs ahead, and a ring in which two
-// successive ones never overlap. All ranks together need 4 MiB.
+// The most bytes of a call that runs ahead, and the size of a rank's ring, in which two successive
+// calls never overlap. All rings together have 4 MiB.
 constexpr std::size_t ahead_max_bytes(int ranks) {
   return whole_lines((std::size_t{1} << 20) / static_cast<std::size_t>(ranks));
 }

@@ -204,8 +204,7 @@ struct alignas(kCacheLine) Entry {
 };
 static_assert(sizeof(Entry) == kCacheLine);
 
-// A rank's entries of even and of odd calls: of its current call and of the previous one, in which
-// a peer may still be.
+// A rank's entries of even and of odd calls: a peer may still read the entry of the previous call.
 struct Entries {
   Entry& of(std::uint64_t call) { return by_last_bit[call & 1]; }
   Entry by_last_bit[2];

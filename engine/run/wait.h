@@ -40,7 +40,7 @@ struct Waiter {
   std::int64_t deadline_ns = 0;  // 0: not fixed yet; set by the first long wait of a call
   std::int64_t timeout_ns = 0;   // of this call; 0: the RankControl's
   std::uint64_t call = 0;        // number of the current call, as in CallRecord
-  std::uint64_t behind = 0;      // 1: waits for what others publish in earlier calls
+  std::uint64_t behind = 0;      // 1: awaits publications of earlier calls
   std::uint64_t fingerprint = 0;
   BufferHashes buffer_hashes{};      // of this rank's buffers
   YieldCallback* others = nullptr;   // called instead of a long wait; nullptr: none
