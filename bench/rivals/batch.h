@@ -347,7 +347,9 @@ inline Measured summarise(const Batch& batch, const BatchBarrier& batch_barrier)
   return measured;
 }
 
-inline int planned_warmups(int calls) { return 2 + calls / 8; }
+// Warm-up calls put data of several MiB where later calls find them.
+inline int planned_warmups(int calls) { return 4 + calls / 8; }
+inline constexpr int kLeastCalls = 8;
 
 // Runs batches of growing length until one is long enough to plan by, and returns the number of
 // calls of a batch of target_us. run(batch) runs a batch and returns Measured.
@@ -363,7 +365,7 @@ int calibrated_calls(Batch batch, double target_us, Run&& run) {
       wall_us = std::min(wall_us, run(batch).wall_us);
     size.learn(wall_us, target_us, 3, batch.protocol == Protocol::warm ? 100000 : kMaxCalls);
   }
-  return size.calls;
+  return std::max(size.calls, kLeastCalls);
 }
 
 inline constexpr unsigned kBatchLimitS = 150;  // a contender that takes longer for one batch hangs

@@ -342,7 +342,7 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(0, kMaxCalls))
       ->capture_default_str();
   app.add_option("-w,--warmup_iters", options.plan.warmups,
-                 "calls before each batch; -1: an eighth of the calls plus two")
+                 "calls before each batch; -1: an eighth of the calls plus four")
       ->capture_default_str();
   app.add_option("--rounds", options.plan.rounds, "batches of each contender per row")
       ->check(CLI::Range(1, 1000))

@@ -201,7 +201,7 @@ std::size_t staged_piece(const Job& job, const DataflowProgram& program) {
   const Costs& costs = job.request.costs;
   const std::size_t part = whole_lines(staged_first(program) / costs.stage_first_pieces);
   std::size_t piece =
-      std::min(std::max(part, costs.stage_stream_min_bytes), costs.stage_piece_max_bytes);
+      std::min(std::max(part, 2 * costs.stage_stream_min_bytes), costs.stage_piece_max_bytes);
   for (;;) {
     const std::size_t pieces = pieces_of(piece);
     // Turns hold at least one piece of each operation, so the number of turns is no larger.
@@ -379,7 +379,13 @@ Result<Plan> plan_of(Job& job) {
   // Among many ranks memory is scarce, and few of their plans need the versions again.
   DataflowProgram program =
       many && !all_reduces ? job.last_program() : job.program(request.buffers);
-  const bool small = every_message_fits(program, request.slot_payload);
+  // Data that run ahead past the caches are faster than a mailbox, whose slots the reader has in
+  // its caches.
+  const std::size_t most_sent =
+      !asked && request.staged && request.ahead_max_bytes > 0
+          ? std::min(request.slot_payload, request.costs.stage_stream_min_bytes - 1)
+          : request.slot_payload;
+  const bool small = every_message_fits(program, most_sent);
   const bool prefers_mailbox = small &&
                                has_few_messages(program, request.costs.mailbox_max_messages) &&
                                !tells_much(program, request.costs.mailbox_fanout_max_bytes);
