@@ -385,7 +385,7 @@ Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m, bool r
     return {};
   }
   const bool is_private = are_private(request);
-  if (is_private && m < static_cast<std::size_t>(ranks) * costs.stage_stream_min_bytes) return {};
+  if (is_private && m < static_cast<std::size_t>(ranks) * costs.stage_piece_min_bytes()) return {};
   const Form first = form_of(compiled.plan);
   std::vector<FormPlan> plans;
   for (std::size_t i = 0; i < kForms; ++i) {

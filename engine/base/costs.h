@@ -86,6 +86,9 @@ struct Costs {
   RANKINE_COST(crowded_yield_ns, yield, 200'000);
   RANKINE_COST(spin_ns, spin, 1'000'000);
 
+  // The shortest first piece of several, in bytes.
+  constexpr std::size_t stage_piece_min_bytes() const { return 2 * stage_stream_min_bytes; }
+
   bool operator==(const Costs& other) const;
 };
 

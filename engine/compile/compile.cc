@@ -201,7 +201,7 @@ std::size_t staged_piece(const Job& job, const DataflowProgram& program) {
   const Costs& costs = job.request.costs;
   const std::size_t part = whole_lines(staged_first(program) / costs.stage_first_pieces);
   std::size_t piece =
-      std::min(std::max(part, 2 * costs.stage_stream_min_bytes), costs.stage_piece_max_bytes);
+      std::min(std::max(part, costs.stage_piece_min_bytes()), costs.stage_piece_max_bytes);
   for (;;) {
     const std::size_t pieces = pieces_of(piece);
     // Turns hold at least one piece of each operation, so the number of turns is no larger.
