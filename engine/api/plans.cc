@@ -147,16 +147,14 @@ Status CommunicatorShared::may_go_on_planning(Waiter& waiter) const {
   if (rank_control.aborted()) return rank_control.reason();
   if (is_interrupted()) {
     return make_error(Code::aborted, [&] {
-      return interrupted("rank " + std::to_string(rank_control.shown(waiter.rank)) +
-                         " was still planning its call");
+      return interrupted(rank_control.name(waiter.rank) + " was still planning its call");
     });
   }
   const std::int64_t now = now_ns();
   if (now < waiter.deadline(now)) return {};
   return make_error(Code::timeout, [&] {
-    return no_answer_within(
-        waiter.call_timeout_ns(),
-        "rank " + std::to_string(rank_control.shown(waiter.rank)) + " was still planning its call");
+    return no_answer_within(waiter.call_timeout_ns(),
+                            rank_control.name(waiter.rank) + " was still planning its call");
   });
 }
 
@@ -385,7 +383,7 @@ Status PlanMaker::add_forms(const CompileRequest& request, std::size_t m, bool r
     return {};
   }
   const bool is_private = are_private(request);
-  if (is_private && m < static_cast<std::size_t>(ranks) * costs.stage_piece_min_bytes()) return {};
+  if (is_private && m < static_cast<std::size_t>(ranks) * costs.stage_stream_min_bytes) return {};
   const Form first = form_of(compiled.plan);
   std::vector<FormPlan> plans;
   for (std::size_t i = 0; i < kForms; ++i) {

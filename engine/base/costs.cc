@@ -106,7 +106,7 @@ constexpr CostField kFields[] = {
                   "both ways"),
     RANKINE_FIELD(stage_first_pieces, stage_parts, segments, 1, kAnyCount,
                   "the number of pieces in which a rank hands over the first data that it "
-                  "stages; a piece has at least twice `stage_stream_min_bytes` bytes"),
+                  "stages; a piece has at least `stage_stream_min_bytes` bytes"),
     RANKINE_FIELD(stage_piece_max_bytes, stage_piece, bytes, 64, kMostBytes,
                   "the largest such piece"),
     RANKINE_FIELD(stage_turn_max_bytes, stage_turn, bytes, 1, kMostBytes,

@@ -69,7 +69,7 @@ struct Costs {
   RANKINE_COST(stream_min_total_bytes, stream_results, std::size_t{32} << 20);
   RANKINE_COST(stage_apart_min_bytes, stage_apart, std::size_t{1} << 40);
   RANKINE_COST(stage_in_place_min_bytes, stage_in_place, std::size_t{1} << 40);
-  RANKINE_COST(stage_stream_min_bytes, stage_stream, 2048);
+  RANKINE_COST(stage_stream_min_bytes, stage_stream, 4096);
   RANKINE_COST(stage_first_pieces, stage_parts, 4);
   RANKINE_COST(stage_piece_max_bytes, stage_piece, std::size_t{64} << 10);
   RANKINE_COST(stage_turn_max_bytes, stage_turn, std::size_t{256} << 10);
@@ -85,9 +85,6 @@ struct Costs {
   RANKINE_COST(crowded_wait_probes, crowded_probes, 4);
   RANKINE_COST(crowded_yield_ns, yield, 200'000);
   RANKINE_COST(spin_ns, spin, 1'000'000);
-
-  // The shortest first piece of several, in bytes.
-  constexpr std::size_t stage_piece_min_bytes() const { return 2 * stage_stream_min_bytes; }
 
   bool operator==(const Costs& other) const;
 };

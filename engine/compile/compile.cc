@@ -96,6 +96,14 @@ struct Job {
   bool in_f32 = false;  // input and output will lie in the scratch (passes.h)
   std::shared_ptr<const SsaForm> versions{};
 
+  bool may_run_ahead() const { return request.staged && request.ahead_max_bytes > 0; }
+  // The smallest data that are staged past the caches. Data that run ahead would take a mailbox
+  // otherwise, whose slots the reader has in its caches.
+  std::size_t stream_min_bytes() const {
+    const std::size_t bytes = request.costs.stage_stream_min_bytes;
+    return may_run_ahead() ? (bytes + 1) / 2 : bytes;
+  }
+
   // True if peers reach only scratch: always for processes. For threads only on the direct
   // transport, and if ranks would otherwise store in others' outputs; data that are only fetched
   // cross once, and staging gains nothing.
@@ -201,7 +209,7 @@ std::size_t staged_piece(const Job& job, const DataflowProgram& program) {
   const Costs& costs = job.request.costs;
   const std::size_t part = whole_lines(staged_first(program) / costs.stage_first_pieces);
   std::size_t piece =
-      std::min(std::max(part, costs.stage_piece_min_bytes()), costs.stage_piece_max_bytes);
+      std::min(std::max(part, costs.stage_stream_min_bytes), costs.stage_piece_max_bytes);
   for (;;) {
     const std::size_t pieces = pieces_of(piece);
     // Turns hold at least one piece of each operation, so the number of turns is no larger.
@@ -220,13 +228,13 @@ Plan direct_plan(Job& job, std::optional<DataflowProgram> made) {
     program = in_turns(std::move(program), job.schedule, job.goal, job.layout, job.request.buffers,
                        {.staged = true, .meter = &job.meter},
                        {.scratch = job.request.costs.stage_turn_max_bytes, .part = piece});
-    return lower_direct(stage(program, {.stream = job.request.costs.stage_stream_min_bytes,
+    return lower_direct(stage(program, {.stream = job.stream_min_bytes(),
                                         .piece = piece,
                                         .element_bytes = job.layout.element_bytes,
                                         .meter = &job.meter}),
                         {.keeps_waits = job.keeps_waits(),
                          .staged_first = piece,
-                         .ahead_max_bytes = job.request.staged ? job.request.ahead_max_bytes : 0,
+                         .ahead_max_bytes = job.may_run_ahead() ? job.request.ahead_max_bytes : 0,
                          .meter = &job.meter});
   }
   // The data that an epilogue reads next should stay in the caches.
@@ -379,12 +387,9 @@ Result<Plan> plan_of(Job& job) {
   // Among many ranks memory is scarce, and few of their plans need the versions again.
   DataflowProgram program =
       many && !all_reduces ? job.last_program() : job.program(request.buffers);
-  // Data that run ahead past the caches are faster than a mailbox, whose slots the reader has in
-  // its caches.
-  const std::size_t most_sent =
-      !asked && request.staged && request.ahead_max_bytes > 0
-          ? std::min(request.slot_payload, request.costs.stage_stream_min_bytes - 1)
-          : request.slot_payload;
+  const std::size_t most_sent = !asked && job.may_run_ahead()
+                                    ? std::min(request.slot_payload, job.stream_min_bytes() - 1)
+                                    : request.slot_payload;
   const bool small = every_message_fits(program, most_sent);
   const bool prefers_mailbox = small &&
                                has_few_messages(program, request.costs.mailbox_max_messages) &&
