@@ -154,7 +154,7 @@ Status CommunicatorShared::provide_mailboxes(const Plan& plan) {
       void* credit = arenas[static_cast<std::size_t>(from)].allocate(sizeof(Counter));
       if (slots == nullptr || credit == nullptr) {
         return {Code::out_of_memory,
-                "no memory for mailboxes of rank " + std::to_string(to) + ": " +
+                "no memory for mailboxes of " + rank_control.name(static_cast<Rank>(to)) + ": " +
                     std::to_string(std::size_t{mail.slots} * mail.stride) + " bytes"};
       }
       mailbox = {slots, mail.stride, static_cast<Counter*>(credit), mail.slots};
@@ -179,7 +179,8 @@ Status CommunicatorShared::provide_boards(const Plan& plan) {
     if (own != nullptr) continue;  // from an earlier attempt, in which another board failed
     own = static_cast<std::byte*>(arenas[r].allocate(bytes));
     if (own == nullptr) {
-      return {Code::out_of_memory, "no memory for the board of rank " + std::to_string(r) + ": " +
+      return {Code::out_of_memory, "no memory for the board of " +
+                                       rank_control.name(static_cast<Rank>(r)) + ": " +
                                        std::to_string(bytes) + " bytes"};
     }
   }

@@ -234,7 +234,8 @@ Status MemberState::adopt(const CachedPlan& cached) {
     auto larger = std::make_unique<Arena>(options);
     void* memory = larger->allocate(bytes);
     if (memory == nullptr) {
-      return {Code::out_of_memory, "no memory for scratch of rank " + std::to_string(self) + ": " +
+      return {Code::out_of_memory, "no memory for scratch of " +
+                                       shared->rank_control.name(run.waiter.rank) + ": " +
                                        std::to_string(bytes) + " bytes"};
     }
     std::unique_lock<std::mutex> lock;  // for threads that ask about this memory
@@ -344,7 +345,7 @@ Result<MemberState::Found> MemberState::plan_query(const Call& call, bool calls)
     return find_or_make_plan(call, calls);
   } catch (const std::bad_alloc&) {
     return make_error(Code::out_of_memory, [&] {
-      return "rank " + std::to_string(run.waiter.rank) + " has no memory for the plan of " +
+      return shared->rank_control.name(run.waiter.rank) + " has no memory for the plan of " +
              std::string(name_of(call.collective));
     });
   }
@@ -370,7 +371,7 @@ Status MemberState::broken() noexcept {
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below waits
   if (!rank_control.aborted()) {
     rank_control.abort(make_error(Code::aborted, [&] {
-      return "the observer of rank " + std::to_string(run.waiter.rank) + " ended its call";
+      return "the observer of " + shared->rank_control.name(run.waiter.rank) + " ended its call";
     }));
   }
   begin_long_wait();
@@ -400,8 +401,8 @@ Result<const void*> MemberState::multiply(const Call& call, const CachedPlan& ca
       count_tables();
     } catch (const std::bad_alloc&) {
       return refused(make_error(Code::out_of_memory, [&] {
-        return "rank " + std::to_string(self) + " has no memory for " + std::to_string(bytes) +
-               " bytes of products";
+        return shared->rank_control.name(run.waiter.rank) + " has no memory for " +
+               std::to_string(bytes) + " bytes of products";
       }));
     }
     to = products.data();

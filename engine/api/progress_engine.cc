@@ -32,8 +32,8 @@ bool play(MemberState& member, PendingCall& call) noexcept {
           std::make_unique<CallThread>([&member, &call] { call.done = play(member, call); });
     } catch (const std::exception& error) {
       member.shared->end_with(make_error(Code::system, [&] {
-        return "a thread for a started call of rank " + std::to_string(member.run.waiter.rank) +
-               ": " + error.what();
+        return "a thread for a started call of " +
+               member.shared->rank_control.name(member.run.waiter.rank) + ": " + error.what();
       }));
       return Walked::failed;
     }

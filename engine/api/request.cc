@@ -70,9 +70,8 @@ Request::~Request() {
   if (is_over(*call_)) return;
   const ScopedCancelState off(PTHREAD_CANCEL_DISABLE);  // the code below waits
   member.shared->end_with(make_error(Code::aborted, [&] {
-    return "rank " + std::to_string(member.shared->rank_control.shown(member.run.waiter.rank)) +
-           " destroyed its request of " + name_of_call(*call_) +
-           " while the call was under way; wait for it first";
+    return member.shared->rank_control.name(member.run.waiter.rank) + " destroyed its request of " +
+           name_of_call(*call_) + " while the call was under way; wait for it first";
   }));
   member.progress_engine->wait(*call_, kForEverNs);
 }

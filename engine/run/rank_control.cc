@@ -290,35 +290,35 @@ RankControl::State RankControl::state_of(Rank r) {
   CallRecord& call = record(r);
   const auto number = call.number.load(std::memory_order_relaxed);
   const Rank next = wake_futex(r).waits_for.load(std::memory_order_relaxed);
-  const std::string name = "rank " + std::to_string(shown(r));
+  const std::string called = name(r);
   const std::string site = slow_waits_[r].site.get();
   const std::string at = site.empty() ? "" : ", at call site " + site;
   if (is_written_over(r)) {
-    return {"the shared memory of " + name + "'s process " +
+    return {"the shared memory of " + called + "'s process " +
             std::to_string(processes_->process_of(r)) + " has been overwritten by a program"};
   }
   const std::string calls = counted(number, "call");
   if (has_left(r)) {
-    return {name + " has left after " + calls};
+    return {called + " has left after " + calls};
   }
   const bool gone = has_ended(r);
   if (gone && process_has_ended(r)) {
-    return {name + "'s process " + std::to_string(processes_->process_of(r)) + " has ended " +
+    return {called + "'s process " + std::to_string(processes_->process_of(r)) + " has ended " +
             (call.inside.load(std::memory_order_relaxed) ? "in " + describe_call(r, number)
                                                          : "after " + calls) +
             at};
   }
   if (!call.inside.load(std::memory_order_relaxed)) {
-    return {name + " is in no collective" + at + "; it has made " + calls +
+    return {called + " is in no collective" + at + "; it has made " + calls +
             (gone ? ", and the thread that made the last one has ended" : "")};
   }
   const std::string what = describe_call(r, number) + at;
-  if (gone) return {name + "'s thread has ended in " + what};
-  if (next < 0) return {name + " is at work in " + what};
+  if (gone) return {called + "'s thread has ended in " + what};
+  if (next < 0) return {called + " is at work in " + what};
   const int round = wake_futex(r).waits_in_round.load(std::memory_order_relaxed);
-  return {name + " waits for rank " + std::to_string(shown(next)) + " in round " +
-              std::to_string(round) + " of " + what,
-          next};
+  return {
+      called + " waits for " + name(next) + " in round " + std::to_string(round) + " of " + what,
+      next};
 }
 
 std::string RankControl::describe_waits(Rank first) {

@@ -473,6 +473,7 @@ class RankControl {
   // Texts name rank r by the number ranks[r]; without this call by r. Called once, before any use.
   void show_ranks_as(std::vector<Rank> ranks) { shown_ = std::move(ranks); }
   Rank shown(Rank r) const { return shown_.empty() ? r : shown_[index(r)]; }
+  std::string name(Rank r) const { return "rank " + std::to_string(shown(r)); }  // for texts
   // state_of(first), then of the rank that it waits for, and so on: "...; rank 3 is in no
   // collective".
   std::string describe_waits(Rank first);

@@ -45,9 +45,8 @@ void report_sharing(RankControl& rank_control, Rank rank, const RankBuffers& min
   rank_control.abort(make_error(Code::mismatch, [&] {
     const auto say = [&](const char* my_name, const Buffer& my_part, const char* their_name,
                          const Buffer& their_part) {
-      return std::string(my_name) + " of rank " + std::to_string(rank_control.shown(rank)) + " " +
-             to_string(my_part) + " and " + their_name + " of rank " +
-             std::to_string(rank_control.shown(peer)) + " " + to_string(their_part) +
+      return std::string(my_name) + " of " + rank_control.name(rank) + " " + to_string(my_part) +
+             " and " + their_name + " of " + rank_control.name(peer) + " " + to_string(their_part) +
              " overlap; an out buffer must not overlap any buffer of another rank";
     };
     if (overlap(mine.out, theirs.out)) return say("out", mine.out, "out", theirs.out);

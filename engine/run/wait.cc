@@ -60,9 +60,8 @@ void report_gone_on(RankControl& rank_control, const Waiter& waiter, Rank peer,
                     int round) noexcept {
   rank_control.abort(make_error(Code::mismatch, [&] {
     const auto number = rank_control.record(peer).number.load(std::memory_order_relaxed);
-    return "rank " + std::to_string(rank_control.shown(peer)) + " has gone on to " +
-           rank_control.describe_call(peer, number) + ", but rank " +
-           std::to_string(rank_control.shown(waiter.rank)) + " still waits for its data in round " +
+    return rank_control.name(peer) + " has gone on to " + rank_control.describe_call(peer, number) +
+           ", but " + rank_control.name(waiter.rank) + " still waits for its data in round " +
            std::to_string(round) + " of " +
            rank_control.describe_call(waiter.rank, waiter.call - waiter.behind);
   }));
@@ -99,7 +98,7 @@ class LongWait {
   bool is_over(std::uint32_t rung) noexcept;
   void tell() noexcept;
   std::string still_needed() const {
-    return "rank " + std::to_string(rank_control_.shown(owner_)) +
+    return rank_control_.name(owner_) +
            " is still needed: " + rank_control_.describe_waits(waiter_.rank);
   }
   template <class Text>
@@ -179,7 +178,7 @@ bool LongWait::is_over(std::uint32_t rung) noexcept {
   }
   if (rank_control_.has_left(owner_) && !done()) {
     return end_with(SlowWait::End::lost, Code::rank_lost, [&] {
-      return "rank " + std::to_string(rank_control_.shown(owner_)) +
+      return rank_control_.name(owner_) +
              " has left and is still needed: " + rank_control_.describe_waits(waiter_.rank);
     });
   }
@@ -333,8 +332,7 @@ void report_mismatch(RankControl& rank_control, Rank rank, Rank peer,
 
 void report_call_history_mismatch(RankControl& rank_control, Rank rank, Rank peer) noexcept {
   rank_control.abort(make_error(Code::mismatch, [&] {
-    return "rank " + std::to_string(rank_control.shown(rank)) + " and rank " +
-           std::to_string(rank_control.shown(peer)) +
+    return rank_control.name(rank) + " and " + rank_control.name(peer) +
            " make the same call, but made different ones before";
   }));
 }
