@@ -338,7 +338,7 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(2, 1 << 20))
       ->capture_default_str();
   app.add_option("-n,--iters", options.plan.calls,
-                 "calls in a batch; 0: the number that takes --batch-ms")
+                 "calls in a batch; 0: the number that takes --batch-ms, at least 8")
       ->check(CLI::Range(0, kMaxCalls))
       ->capture_default_str();
   app.add_option("-w,--warmup_iters", options.plan.warmups,

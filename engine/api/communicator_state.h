@@ -258,8 +258,7 @@ struct CommunicatorShared {
       arenas.emplace_back(near);
       if (processes != nullptr && !processes->sets_up(r)) continue;
       rank_control.progress(r).value.store(first_count, std::memory_order_relaxed);
-      for (Entry& entry : rank_control.entries(r).by_last_bit)
-        entry.call.store(first_count, std::memory_order_relaxed);
+      rank_control.entries(r).count_from(first_count);
     }
     if (processes != nullptr) share_posts();
     if (wire != nullptr) rank_control.leave_out(wire->far_from(wire->here.front()));

@@ -207,6 +207,10 @@ static_assert(sizeof(Entry) == kCacheLine);
 // A rank's entries of even and of odd calls: a peer may still read the entry of the previous call.
 struct Entries {
   Entry& of(std::uint64_t call) { return by_last_bit[call & 1]; }
+  // Before any call: calls are numbered from first_count + 1 on.
+  void count_from(std::uint32_t first_count) {
+    for (Entry& entry : by_last_bit) entry.call.store(first_count, std::memory_order_relaxed);
+  }
   Entry by_last_bit[2];
 };
 

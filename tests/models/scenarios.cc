@@ -1088,8 +1088,7 @@ void call(Explorer& x, Transport transport, bool strict, WaitPolicy policy,
   std::array<Buffers, 2> buffers;
   for (std::size_t r = 0; r < 2; ++r) {
     rank_control.progress(static_cast<Rank>(r)).value.store(first);
-    for (Entry& entry : rank_control.entries(static_cast<Rank>(r)).by_last_bit)
-      entry.call.store(first);
+    rank_control.entries(static_cast<Rank>(r)).count_from(first);
     RankState& state = states[r];
     state.waiter = {.rank_control = &rank_control,
                     .rank = static_cast<Rank>(r),

@@ -78,8 +78,7 @@ struct TestTeam::State {
     }
     for (std::size_t r = 0; r < ranks.size(); ++r) {
       rank_control.progress(static_cast<Rank>(r)).value.store(options.first_count);
-      for (Entry& entry : rank_control.entries(static_cast<Rank>(r)).by_last_bit)
-        entry.call.store(options.first_count);
+      rank_control.entries(static_cast<Rank>(r)).count_from(options.first_count);
       RankState& state = ranks[r].state;
       state.waiter = {
           .rank_control = &rank_control, .rank = static_cast<Rank>(r), .call = options.first_count};
